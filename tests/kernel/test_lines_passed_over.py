@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from kernel.oom_logs import cgroup, killed, machine
-from podqos.answers import log_marks, other_killers
+from podqos.answers import log_marks, oom_reports, other_killers
 from podqos.answers.autopsy import AutopsyRequest, autopsies
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.oom_reports import reports
 from podqos.answers.repeated_lines import RepeatedLines
 from podqos.kernel import oom_reader
-from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import Unwrapper
+from podqos.kernel.oom_reader import OOMReader
 from podqos.kernel.oom_report import OOMReport
 from podqos.survival.autopsy.autopsy import Examiner
 
@@ -75,36 +75,37 @@ def test_noise_between_the_lines_of_a_real_report_changes_nothing(number):
     assert _answers(_read(FIRST + "".join(noisy))) == _answers(_read("".join(lines)))
 
 
-def test_rows_frames_and_figures_are_read_as_blocks_with_the_same_answer(monkeypatch):
-    lines = cgroup(ROWS, 399, "worker 399")
-    text = FIRST + "".join(_carried([*lines[:1], *TRACE, *lines[1:]]) * 20)
+def _messages_read_singly(monkeypatch, text: str) -> tuple[list[OOMReport], int]:
+    """Return the reports of a log, and how many of the messages were read by themselves."""
     fed = []
-    feed = Unwrapper.feed
-    monkeypatch.setattr(Unwrapper, "feed", lambda self, line: fed.append(line) or feed(self, line))
-    blocks = _read(text)
-    in_blocks = sum("kernel:" in line for line in fed)
-    monkeypatch.setattr("podqos.answers.oom_reports.alike_lines", lambda *_: None)
-    fed.clear()
-    assert blocks == _read(text)
-    assert in_blocks * 4 < sum("kernel:" in line for line in fed)
+    feed = OOMReader._feed
+    with monkeypatch.context() as patched:
+        patched.setattr(OOMReader, "_feed", lambda self, message: fed.append(message) or feed(self, message))
+        return _read(text), len(fed)
 
 
 def _read_singly(monkeypatch, text: str) -> list[OOMReport]:
-    """Return the reports of a log without blocks."""
+    """Return the reports of a log, read line by line."""
     with monkeypatch.context() as patched:
-        patched.setattr("podqos.answers.oom_reports.alike_lines", lambda *_: None)
+        patched.setattr(oom_reports, "_MOST_TOGETHER", 1)
+        patched.setattr(oom_reader, "_FEW", 1 << 40)
         return _read(text)
+
+
+def test_rows_frames_and_figures_are_read_as_blocks_with_the_same_answer(monkeypatch):
+    lines = cgroup(ROWS, 399, "worker 399")
+    text = FIRST + "".join(_carried([*lines[:1], *TRACE, *lines[1:]]) * 20)
+    blocks, singly = _messages_read_singly(monkeypatch, text)
+    assert blocks == _read_singly(monkeypatch, text)
+    assert singly < len(FIRST.splitlines()) + 20 * 8
 
 
 @pytest.mark.parametrize("lines", [machine(ROWS, kill=killed(399, "worker 399")), cgroup(ROWS, 399, "worker 399")])
 def test_all_of_a_report_up_to_its_kill_is_read_as_one_block(monkeypatch, lines):
     text = FIRST + "".join(_carried([*lines[:2], "Call Trace:", " <TASK>", *TRACE, " </TASK>", *lines[2:]])) * 20
-    singly = _read_singly(monkeypatch, text)
-    fed = []
-    feed = Unwrapper.feed
-    monkeypatch.setattr(Unwrapper, "feed", lambda self, line: fed.append(line) or feed(self, line))
-    assert _read(text) == singly
-    assert sum("kernel:" in line for line in fed) < MOST_WAITING + 6 * len(singly)
+    found, singly = _messages_read_singly(monkeypatch, text)
+    assert found == _read_singly(monkeypatch, text)
+    assert singly < len(FIRST.splitlines()) + 6 * len(found)
 
 
 @pytest.mark.parametrize(
@@ -161,8 +162,8 @@ def test_rows_of_two_hosts_whose_names_differ_in_a_digit_stay_apart():
 def test_a_report_that_never_ends_is_not_read_line_by_line(noise, monkeypatch):
     lines = _carried(machine(ROWS, kill=killed(399, "worker 399"))[:-1])
     fed = []
-    feed = Unwrapper.feed
-    monkeypatch.setattr(Unwrapper, "feed", lambda self, line: fed.append(line) or feed(self, line))
+    read = Unwrapper.read
+    monkeypatch.setattr(Unwrapper, "read", lambda self, lines: fed.extend(lines) or read(self, lines))
     found = _read(FIRST + "".join(lines) + noise)
     assert [len(report.tasks) for report in found] == [300]
     assert len(fed) < len(FIRST.splitlines()) + 1000
@@ -179,13 +180,13 @@ def test_a_name_that_looks_like_a_kill_is_read_by_itself():
 def _lines_read(monkeypatch, text: str) -> int:
     """Return how many lines of a log are taken apart, with what the kubelet's side looks for."""
     fed = []
-    feed = Unwrapper.feed
+    read = Unwrapper.read
 
-    def counted(self, line):
-        fed.append(line)
-        return feed(self, line)
+    def counted(self, lines):
+        fed.extend(lines)
+        return read(self, lines)
 
-    monkeypatch.setattr(Unwrapper, "feed", counted)
+    monkeypatch.setattr(Unwrapper, "read", counted)
     list(reports(io.BytesIO(text.encode()), KubeletSide()))
     return len(fed)
 

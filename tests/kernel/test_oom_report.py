@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.oom_logs import CARRIERS, CONTAINER, FORMS, GIB_PAGES, ROWS, cgroup, killed, machine, read, table
-from podqos.kernel.log_lines import MOST_CHARACTERS, Unwrapper
+from podqos.kernel.log_lines import Unwrapper
+from podqos.kernel.message import MOST_CHARACTERS
 from podqos.kernel.oom_reader import MOST_HOSTS, OOMReader
 from podqos.kernel.oom_report import Constraint, FreeBlocks
 

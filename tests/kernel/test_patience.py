@@ -38,9 +38,9 @@ def _read(text: str):
 
 def _lines_read(monkeypatch, text: str) -> int:
     fed = []
-    feed = Unwrapper.feed
+    read = Unwrapper.read
     with monkeypatch.context() as patched:
-        patched.setattr(Unwrapper, "feed", lambda self, line: fed.append(line) or feed(self, line))
+        patched.setattr(Unwrapper, "read", lambda self, lines: fed.extend(lines) or read(self, lines))
         _read(text)
     return len(fed)
 

@@ -14,7 +14,7 @@ from podqos.answers.log_marks import Mark, Needle
 from podqos.answers.other_killers import FEW_MARKS, OtherKillers, Topic, without_echoes, without_repeats
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
-from podqos.kernel.log_lines import Message
+from podqos.kernel.message import Message
 from podqos.manifest.decode import convert
 from podqos.model.event import Event
 from podqos.model.node import Node

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from podqos.answers import log_marks
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.log_marks import Mark, Needle, has_plain_spaces, next_mark
 from podqos.answers.other_killers import MARKS, NOTICE_MARKS, Topic
 from podqos.answers.repeated_lines import RepeatedLines
-from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.carriers.tokens import has_hint
-from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
+from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Unwrapper
+from podqos.kernel.message import Message
 from podqos.kernel.oom_evidence import is_oom
 from podqos.kernel.oom_lines import is_killers_own
 from podqos.kernel.oom_marks import is_kernels_own, next_telling_line
@@ -100,7 +100,15 @@ _ESCAPED_ENDS = (b"},{", b"}, {", b"\\n", b"<br>")
 """Where a line that holds a whole log can be cut."""
 
 
-_MOST_CARRIED = 16
+_FEW_TOGETHER, _MOST_TOGETHER = 8, 128
+"""Lines that are read at once: more where all of them tell something."""
+
+
+_STRETCH_BYTES = 1 << 14
+
+
+_MOST_SILENT = 8
+"""Lines that tell nothing: those after them are better passed over."""
 
 
 _MOST_RECENT = 4
@@ -136,8 +144,8 @@ _PATIENCE_OF_FACT = 64
 """For a line that tells of a container, or for an event: where all lines may matter, few do."""
 
 
-_COST_SHIFT = 7
-"""A line of 128 characters costs as much as two short ones."""
+_COST_SHIFT = 8
+"""A line of 256 characters costs as much as two short ones."""
 
 
 def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMReport]:
@@ -157,6 +165,7 @@ class _LogReading:
         self._is_first = True
         """A log may begin, or be, in the middle of a report: of its first chunk everything is read."""
         self._position = self._bytes = 0
+        self._together = _MOST_TOGETHER
         self._beside = 0
         """So many lines matter, whatever they hold."""
         self._following = 0
@@ -167,8 +176,6 @@ class _LogReading:
         """Lines whose messages may not have come yet."""
         self._patience = _PATIENCE
         self._of_mark = _PATIENCE_OF_MARK
-        self._carried: dict[AlikeLines, None] = {}
-        """How lines were carried so far: what is carried alike once is carried alike again."""
 
     def read(self, stream: LogStream) -> Iterator[OOMReport]:
         """Yield the reports."""
@@ -208,13 +215,13 @@ class _LogReading:
                 holds_report = self._unwrapper.holds_report and not self._is_wary
                 if self._is_passing() and not holds_report and not self._pass_over():
                     return
-            line = self._next_line()
-            self._recent.append(line)
-            is_containers = self._side is not None and self._side.take_line(line)
-            self._spend(-_PATIENCE_OF_FACT if is_containers else _cost(line))
-            yield from self._take(self._unwrapper.feed(line))
+            lines = self._next_lines()
+            self._recent.extend(lines)
+            has_container = self._side is not None and any([self._side.take_line(line) for line in lines])  # noqa: C419
+            self._spend(-_PATIENCE_OF_FACT if has_container else _cost(lines))
+            yield from self._take(self._unwrapper.read(lines))
             self._mind_what_follows()
-            yield from self._read_alike(line)
+            self._pass_over_silent()
 
     @property
     def _is_every(self) -> bool:
@@ -252,23 +259,30 @@ class _LogReading:
         """Whether only lines with marks matter."""
         return self._beside <= 0 and not self._is_first and self._needs_no_more
 
-    def _take(self, messages: Iterable[Message]) -> Iterator[OOMReport]:
-        is_every, reader = self._is_every, self._reader
+    def _take(self, messages: Sequence[Message]) -> Sequence[OOMReport]:
+        reader = self._reader
+        found = reader.read(messages)
+        for report in found:
+            if report.victims:
+                self._patience, self._of_mark = max(self._patience, _PATIENCE), _PATIENCE_OF_MARK
+            elif is_oom(report):
+                self._patience = max(self._patience, _PATIENCE_UNFINISHED)
+        if reader.told:
+            self._spend(-_cost_of(reader.told, sum([len(message.text) for message in messages])))
+        if self._side is not None:
+            self._tell(self._side, reader.rest)
+        return found
+
+    def _tell(self, side: KubeletSide, messages: Sequence[Message]) -> None:
+        """Pass on what is not the OOM killer's."""
+        is_every = self._is_every
         for message in messages:
-            if self._side is not None and (is_every or message.fields or not is_killers_own(message.text)):
-                self._side.take(message, is_every=is_every)
-                self._beside = max(self._beside, self._side.lines_after)
-                if self._side.repeatable is not None:
-                    self._learn_repeated(message, self._side.repeatable)
-            for report in reader.feed(message):
-                if report.victims:
-                    self._patience, self._of_mark = max(self._patience, _PATIENCE), _PATIENCE_OF_MARK
-                elif is_oom(report):
-                    self._patience = max(self._patience, _PATIENCE_UNFINISHED)
-                yield report
-            if reader.is_told:
-                self._spend(-_cost(message.text))
-            elif is_every and message.fields:
+            if is_every or message.fields or not is_killers_own(message.text):
+                side.take(message, is_every=is_every)
+                self._beside = max(self._beside, side.lines_after)
+                if side.repeatable is not None:
+                    self._learn_repeated(message, side.repeatable)
+            if is_every and message.fields:
                 self._spend(-_PATIENCE_OF_FACT)
 
     def _learn_repeated(self, message: Message, topic: Topic) -> None:
@@ -319,59 +333,51 @@ class _LogReading:
             self._marks.look_for(_FOLLOWING, self._position)
         return True
 
-    def _next_line(self) -> str:
-        """Return the next line; of many that are blank, the last."""
+    def _next_lines(self) -> list[str]:
+        """Return the next lines that matter, or some of them; of many that are blank, the last."""
         chunk, position = self._chunk, self._position
         if (blank := _BLANK.match(chunk, position)) is not None:
             self._reader.skip(chunk.count(b"\n", position, blank.end()) - 1)
             position = blank.end() - 1
+        most = self._beside if self._is_passing_beside() else self._together
         end = chunk.find(b"\n", position)
+        limit = min(len(chunk), position + _STRETCH_BYTES)
+        if 0 <= end < limit and most > 1:
+            limit = self._stretch_end(position, limit)
+            lines = chunk[position:limit].split(b"\n", min(most, self._together))
+            if len(lines) > 1:
+                rest = lines.pop()
+                self._position = limit - len(rest)
+                self._beside -= len(lines)
+                return b"\n".join(lines).decode(errors="replace").split("\n")
         end = len(chunk) if end < 0 else end
         self._position = end + 1
         self._beside -= 1
-        most = _LINE_BYTES if self._is_wary else MOST_IN_RECORD
-        return chunk[position : min(end, position + most)].decode(errors="replace")
+        longest = _LINE_BYTES if self._is_wary else MOST_IN_RECORD
+        return [chunk[position : min(end, position + longest)].decode(errors="replace")]
+
+    def _is_passing_beside(self) -> bool:
+        """Whether lines matter only because of a mark beside them."""
+        return not self._is_first and self._needs_no_more
+
+    def _stretch_end(self, position: int, limit: int) -> int:
+        """Return where to stop reading: after a kill few lines matter, if any."""
+        kill = -1 if self._is_first else self._chunk.find(b"Killed process", position, limit)
+        end = -1 if kill < 0 else self._chunk.find(b"\n", kill, limit)
+        return limit if end < 0 else end + 1
 
     def _mind_what_follows(self) -> None:
-        """Know how many lines matter after the last one."""
+        """Know how many lines matter after the last one, and how many are worth being read at once."""
+        is_dense = self._is_first or self._is_every or not self._reader.quiet
+        self._together = min(_MOST_TOGETHER, self._together * 4) if is_dense else _FEW_TOGETHER
         if self._is_first or not self._needs_no_more:
             self._beside = max(self._beside, _LINES_OF_OTHERS)  # what was read last may go on in the next chunk
 
-    def _read_alike(self, line: str) -> Iterator[OOMReport]:
-        """Read what follows a line and is carried alike as a block, and pass over what says nothing after it."""
-        message = self._reader.last
-        if message is None or self._is_every or not self._unwrapper.is_plain:
-            return
-        alike = alike_lines(line, message.text, message.host)
-        if alike is None:
-            return
-        if alike not in self._carried:
-            self._carried[alike] = None
-            if len(self._carried) > _MOST_CARRIED:
-                del self._carried[next(iter(self._carried))]
-            return
-        yield from self._read_block(alike)
-        self._pass_over_silent(alike)
-
-    def _read_block(self, alike: AlikeLines) -> Iterator[OOMReport]:
-        reader, chunk, side = self._reader, self._chunk, self._side
-        if not reader.takes_blocks or (side is not None and side.lines_after > 0):
-            return
-        if self._is_first and side is not None and alike.width and not alike.is_kernels:
-            return  # lines of others may be carried so, too, and matter without a mark
-        if alike.width:
-            if not alike.begins(chunk, self._position):
-                return
-            yield from reader.release()
-        mark = self._marks.line_from(self._position, looks_back=False)
-        limit = len(chunk) if mark is None else mark[0]
-        self._position = reader.read_block(chunk, self._position, limit, alike)
-
-    def _pass_over_silent(self, alike: AlikeLines) -> None:
-        """Pass over lines that are carried alike and say nothing."""
+    def _pass_over_silent(self) -> None:
+        """Pass over lines that say nothing of the report that is open, after some that do not."""
         reader, chunk, position = self._reader, self._chunk, self._position
-        is_near = self._is_first or reader.expects_figures or (self._side is not None and self._side.lines_after > 0)
-        if is_near or not alike.begins(chunk, position):
+        is_near = self._is_first or self._is_every or reader.expects_figures or reader.quiet < _MOST_SILENT
+        if is_near or not self._unwrapper.is_plain or (self._side is not None and self._side.lines_after > 0):
             return
         mark = self._marks.line_from(position, looks_back=False)
         if mark is not None and mark[0] == position:
@@ -384,9 +390,13 @@ class _LogReading:
             reader.skip(lines)
 
 
-def _cost(line: str) -> int:
-    """Return how much patience it takes to read a line."""
-    return 1 + (len(line) >> _COST_SHIFT)
+def _cost(lines: Sequence[str]) -> int:
+    """Return how much patience it takes to read lines."""
+    return _cost_of(len(lines), sum(map(len, lines)))
+
+
+def _cost_of(lines: int, characters: int) -> int:
+    return lines + (characters >> _COST_SHIFT)
 
 
 class _Marks:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from podqos.answers.log_marks import Mark, Needle
-from podqos.kernel.log_lines import Message
+from podqos.kernel.message import Message
 from podqos.model.pod_fate import FatedPod
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.survival.autopsy.autopsy import OOMAutopsy

@@ -8,14 +8,13 @@ lines are cut at a length, JSON that is none stays text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Sequence
 from typing import Protocol
-
-from msgspec import Struct
 
 from podqos.kernel.carriers.cleaning import (
     cleaned,
     from_quoted_printable,
+    has_bare_colour,
     is_markup,
     is_quoted_printable,
     pieces,
@@ -25,36 +24,22 @@ from podqos.kernel.carriers.prefixes import time_and_host
 from podqos.kernel.carriers.pretty_json import PrettyJSON
 from podqos.kernel.carriers.records import Record, Records, decoded
 from podqos.kernel.carriers.tables import Table
-from podqos.kernel.carriers.text_lines import Line, Read, TextLines, separated
+from podqos.kernel.carriers.text_lines import Line, TextLines, separated
 from podqos.kernel.carriers.tokens import has_hint, has_several
+from podqos.kernel.message import MOST_CHARACTERS, Message
 
-MOST_CHARACTERS = 8192
-"""Of a line; the longest that decides anything is the one with two cgroup paths."""
 MOST_IN_RECORD = 1 << 20
 """Of a line that holds a whole report, escaped."""
 _MOST_FIELDS = 64
 _SHORTEST_JOINED = 200
 _ENTRY = re.compile(r"[^\s\d]{1,12} (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?) (\S{1,12}) \[s=[0-9a-f]")
 """What an entry begins with in ``journalctl -o verbose``."""
+_SPECIAL = ("\\", "&", "<", "^", "[0;", "[0m", "[m", "#0")
 _BETWEEN = re.compile(r"(?<=\}),?\s{0,4}(?=\{\")")
 
 
-class Message(Struct, frozen=True, gc=False):
-    """A line of the kernel's, without what carried it."""
-
-    text: str
-    at: str = ""
-    """When, as it is written: a date, or seconds since the machine started."""
-    host: str = ""
-    """Of several in one log."""
-    is_marked: bool = False
-    """Whether something carried it. In a log of marked lines one without a mark continues the one before."""
-    fields: Mapping[str, object] = {}
-    """All of a line of JSON, whose message may be only a part of what it says."""
-
-
 class Unwrapper:
-    """Takes lines, and yields messages; the first ones wait until their carrier has been learned."""
+    """Takes lines, and returns messages; the first ones wait until their carrier has been learned."""
 
     def __init__(self) -> None:
         self._entry: dict[str, str] | None = None
@@ -87,9 +72,7 @@ class Unwrapper:
     @property
     def is_plain(self) -> bool:
         """Whether every line is a message, or several, whatever comes before and after it."""
-        if self._is_printable or self._is_markup or self._table is not None or self.looks_back:
-            return False
-        return self._lines.is_plain and not self.is_waiting
+        return self._is_passing and not (self.looks_back or self._lines.is_waiting)
 
     def begin(self, head: str) -> None:
         """Take the beginning of a log, whose lines are fed only from the first that matters: it may name columns."""
@@ -98,64 +81,82 @@ class Unwrapper:
             self._table = Table.begun(cleaned(first), self._records)
             self._is_first = self._table is None
 
-    def feed(self, line: str) -> Iterator[Message]:
-        """Yield the messages that a line completes."""
-        line = line.rstrip("\r\n")
-        if self._table is None and not (self._is_printable or self._pretty.is_open) and _is_one(line):
-            read = self._lines.quick(line)
-            if read is not None:
-                yield Message(read.text, read.at, read.host, is_marked=True)
-                return
-        if line.startswith("__CURSOR="):
-            yield from self._end_entry()
-            yield from self._export(line[:MOST_CHARACTERS])
-        elif self._entry is not None:
-            yield from self._export(line[:MOST_CHARACTERS])
-        elif self._pretty.is_open:
-            yield from self._of_either(self._pretty.feed(line[:MOST_IN_RECORD]))
-        elif line.lstrip()[:1] in {"{", "["} and self._pretty.begins(line):
-            return
-        else:
-            yield from self._of_line(line)
+    def feed(self, line: str) -> list[Message]:
+        """Return the messages that a line completes."""
+        return self.read((line,))
 
-    def flush(self) -> Iterator[Message]:
-        """Yield what waits for lines that do not come soon."""
-        yield from self._made(self._lines.flush())
+    def read(self, lines: Sequence[str]) -> list[Message]:
+        """Return the messages that lines complete."""
+        found: list[Line] = []
+        are_clean = len(lines) > 1 and not _is_special("".join(lines))
+        for line in lines:
+            if self._is_passing and (are_clean or not _is_special(line)) and _is_one(line):
+                found.append(Line(line, self._entry_at))
+            else:
+                self._feed(line.rstrip("\r\n"), found)
+        return _split(self._lines.read(found))
+
+    @property
+    def _is_passing(self) -> bool:
+        """Whether a line is a message, or several, whatever comes before it."""
+        return not (
+            self._is_first
+            or self._is_printable
+            or self._is_markup
+            or self._table is not None
+            or self._entry is not None
+            or self._pretty.is_open
+        )
+
+    def flush(self) -> list[Message]:
+        """Return what waits for lines that do not come soon."""
+        return _split(self._lines.flush())
 
     def skip(self) -> None:
         """Know that the next line is not the one that follows in the log; what waits has been flushed."""
         self._pretty.drop()
 
-    def end(self) -> Iterator[Message]:
-        """Yield what the last line left incomplete."""
-        yield from self._end_entry()
-        yield from self._of_text(self._pretty.end())
+    def end(self) -> list[Message]:
+        """Return what the last line left incomplete."""
+        found: list[Line] = []
+        self._end_entry(found)
+        self._of_text(self._pretty.end(), found)
         if self._table is not None:
-            yield from self._of_text(self._table.end())
+            self._of_text(self._table.end(), found)
         if self._soft:
-            yield from self._of_text([self._soft])
-        yield from self.flush()
-        yield from self._made(self._lines.end())
+            self._of_text([self._soft], found)
+        return _split([*self._lines.read(found), *self._lines.flush(), *self._lines.end()])
 
-    def _of_line(self, line: str) -> Iterator[Message]:
+    def _feed(self, line: str, found: list[Line]) -> None:
+        if line.startswith("__CURSOR="):
+            self._end_entry(found)
+            self._export(line[:MOST_CHARACTERS], found)
+        elif self._entry is not None:
+            self._export(line[:MOST_CHARACTERS], found)
+        elif self._pretty.is_open:
+            self._of_either(self._pretty.feed(line[:MOST_IN_RECORD]), found)
+        elif not (line.lstrip()[:1] in {"{", "["} and self._pretty.begins(line)):
+            self._of_line(line, found)
+
+    def _of_line(self, line: str, found: list[Line]) -> None:
         if self._is_first and line.strip():
             self._is_first = False
             self._table = None if has_hint(line) else Table.begun(cleaned(line[:MOST_CHARACTERS]), self._records)
             if self._table is not None:
                 return
         if self._table is not None:
-            yield from self._of_either(self._table.feed(line[:MOST_IN_RECORD]))
+            self._of_either(self._table.feed(line[:MOST_IN_RECORD]), found)
             return
         if line.endswith(("{", "[")) and self._pretty.begins(line):
             return
         opening = line.find("{") if line.lstrip()[:1] != "[" else line.find("[")
         if 0 <= opening < MOST_CHARACTERS and (value := self._json(line[:MOST_IN_RECORD], opening)) is not None:
-            yield from self._of_either(self._records.read(value, *time_and_host(line[:opening])))
+            self._of_either(self._records.read(value, *time_and_host(line[:opening])), found)
         elif (len(line) > MOST_CHARACTERS or line.startswith("{")) and _BETWEEN.search(line):
             for part in _BETWEEN.split(line[: 2 * MOST_IN_RECORD]):
-                yield from self._of_line(part.strip("[], "))
+                self._of_line(part.strip("[], "), found)
         else:
-            yield from self._of_text([line])
+            self._of_text([line], found)
 
     def _json(self, line: str, opening: int) -> object:
         """Return the JSON that a line ends with; None if there is none, or other text holds the message."""
@@ -169,25 +170,24 @@ class Unwrapper:
             self._is_json_after_text = True
         return value if isinstance(value, dict | list) else None
 
-    def _of_either(self, read: Iterable[Record | str]) -> Iterator[Message]:
+    def _of_either(self, read: Iterable[Record | str], found: list[Line]) -> None:
         for record in read:
             if isinstance(record, str):
-                yield from self._of_text([record])
+                self._of_text([record], found)
                 continue
             if record.text.startswith("{") and isinstance(inner := decoded(record.text.strip()), dict):
-                yield from self._of_either(self._records.read(inner, record.at, record.host))
+                self._of_either(self._records.read(inner, record.at, record.host), found)
                 continue
             for text in record.text.removesuffix("\n").split("\n"):
-                for piece in self._pieces(text):
-                    line = Line(piece, record.at, record.host, record.fields)
-                    yield from self._made(self._lines.feed(line))
+                found += [
+                    Line(piece, record.at, record.host, record.fields, is_record=True) for piece in self._pieces(text)
+                ]
 
-    def _of_text(self, lines: Iterable[str]) -> Iterator[Message]:
+    def _of_text(self, lines: Iterable[str], found: list[Line]) -> None:
         for line in lines:
             if "[s=" in line and (entry := _ENTRY.match(line)):
                 self._entry_at = entry[1] + "Z" * (entry[2] == "UTC")
-            for piece in self._pieces(line):
-                yield from self._made(self._lines.feed(Line(piece, self._entry_at)))
+            found += [Line(piece, self._entry_at) for piece in self._pieces(line)]
 
     def _pieces(self, line: str) -> list[str]:
         """Return the lines in a line as they were logged."""
@@ -208,21 +208,11 @@ class Unwrapper:
             parts = separated(line[:MOST_IN_RECORD])
         return [cleaned(part[:MOST_CHARACTERS], is_markup=self._is_markup) for part in parts]
 
-    @staticmethod
-    def _made(read: Iterable[Read]) -> Iterator[Message]:
-        for line in read:
-            text, fields = line.text, line.fields or {}
-            if "\n" in text:  # a record of /dev/kmsg can hold several lines
-                for part in text.split("\n"):
-                    yield Message(part, line.at, line.host, line.is_marked, fields)
-            elif text or fields:
-                yield Message(text, line.at, line.host, line.is_marked, fields)
-
-    def _end_entry(self) -> Iterator[Message]:
+    def _end_entry(self, found: list[Line]) -> None:
         if self._entry is not None:
-            yield from self._export("")
+            self._export("", found)
 
-    def _export(self, line: str) -> Iterator[Message]:
+    def _export(self, line: str, found: list[Line]) -> None:
         """Read a field of an entry in journald's export format; an empty line ends the entry."""
         if self._entry is None:
             self._entry = {}
@@ -232,16 +222,36 @@ class Unwrapper:
         elif not line:
             entry, self._entry = self._entry, None
             if "MESSAGE" in entry:
-                yield from self._of_either(self._records.read(entry))
+                self._of_either(self._records.read(entry), found)
+
+
+def _split(messages: list[Message]) -> list[Message]:
+    """Return messages, without empty ones; a record of /dev/kmsg can hold several lines."""
+    if not any(["\n" in message.text for message in messages]):  # noqa: C419 - a list is faster here
+        return [message for message in messages if message.text or message.fields]
+    return [
+        Message(part, message.at, message.host, message.is_marked, message.fields)
+        for message in messages
+        for part in message.text.split("\n")
+        if part or message.fields or "\n" in message.text
+    ]
+
+
+def _is_special(text: str) -> bool:
+    """Whether a line may have to be cleaned: colours, escapes, markup."""
+    if not (text.isascii() and text.isprintable()):
+        return True
+    return any([mark in text for mark in _SPECIAL]) or has_bare_colour(text)  # noqa: C419 - a list is faster here
 
 
 def _is_one(line: str) -> bool:
-    """Whether a line is not several that were joined, and has no JSON if it is long."""
-    if len(line) < _SHORTEST_JOINED:
-        return True
-    if len(line) > MOST_CHARACTERS or "{" in line or "', " in line or "=3D" in line or line.endswith(("=", "[")):
+    """Whether a line is not several that were joined, is not encoded, and holds no JSON."""
+    if "{" in line or "', " in line or "=3D" in line or "[s=" in line or line.startswith("_"):
         return False
-    return not has_several(line)
+    text = line.strip()
+    if text.endswith(("=", "[")) or (text.startswith("[") and text.rstrip(", ").endswith("]")):
+        return False
+    return len(line) < _SHORTEST_JOINED or (len(line) <= MOST_CHARACTERS and not has_several(line))
 
 
 class LogStream(Protocol):

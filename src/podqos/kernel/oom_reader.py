@@ -8,13 +8,12 @@ a kill that comes alone is a report without a table. One pass, and memory for a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from podqos.kernel.alike_lines import AlikeLines
-from podqos.kernel.log_lines import Message
-from podqos.kernel.oom_blocks import Reading, ReadLines, read_lines, read_table
+from podqos.kernel.message import Message
+from podqos.kernel.oom_blocks import NOTHING_READ, Reading, ReadLines, is_unended, read_lines
 from podqos.kernel.oom_circumstances import BY_HAND, Circumstances
 from podqos.kernel.oom_evidence import complete, fits, is_only_context, is_oom, is_repeated, mix
 from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, panic
@@ -52,7 +51,8 @@ _OTHER_DUMP = re.compile(
     r"page allocation (?:failure|stall)|vmalloc (?:error|size)|vmalloc: allocation failure|[Ss]ys[Rr]q ?: Show Memory"
 )
 _SUMMARY = re.compile(r"oom-kill:constraint=CONSTRAINT_([A-Z_]{1,32}+)(?![^,\s])")
-_INVOKED = "invoked oom-killer:"
+_FEW = 2
+"""Lines that are worth a look at all of them at once."""
 _OPENERS = (
     "oom-kill",
     "ill process",
@@ -89,8 +89,11 @@ class OOMReader:
     def __init__(self) -> None:
         self._hosts: dict[str, _HostLog] = {}
         self._last: _HostLog | None = None
-        self.last: Message | None = None
-        """The last message."""
+        self.rest: list[Message] = []
+        """Those of the last messages that a closer look was taken at, or that tell nothing."""
+        self.told = 0
+        """How many of the last messages told something of an open report."""
+        self._found: list[OOMReport] = []
         self._others = 0
         self._lines = 0
         self._unsettled: set[_HostLog] = set()
@@ -106,9 +109,9 @@ class OOMReader:
         return self._others == 0
 
     @property
-    def is_told(self) -> bool:
-        """Whether the last line that was read told something of an open report."""
-        return self._last is not None and self._last.is_told
+    def quiet(self) -> int:
+        """How many of the last lines did not look like one of the OOM killer's."""
+        return self._others
 
     @property
     def is_settled(self) -> bool:
@@ -125,12 +128,50 @@ class OOMReader:
         """Whether it has been so for longer than any report is interrupted, even one whose lines are broken."""
         return self._others > _LONG_QUIET
 
-    def feed(self, message: Message) -> Iterator[OOMReport]:
-        """Read a message; yield the reports that it ends."""
-        self.last = message
+    def feed(self, message: Message) -> list[OOMReport]:
+        """Read a message; return the reports that it ends."""
+        return self.read((message,))
+
+    def read(self, messages: Sequence[Message]) -> list[OOMReport]:
+        """Read messages; return the reports that they end."""
+        self.rest, self.told = [], 0
+        for run in _runs(messages):
+            number = 0
+            while number < len(run):
+                log = self._last
+                if len(run) - number >= _FEW and log is not None and log is self._log_of(run[0]) and log.takes_blocks:
+                    number += self._read_block(log, run[number:] if number else run)
+                if number < len(run):
+                    self._feed(run[number])
+                    number += 1
+        return self._taken()
+
+    def _taken(self) -> list[OOMReport]:
+        found = self._found[:]
+        self._found.clear()
+        return found
+
+    def _read_block(self, log: _HostLog, messages: Sequence[Message]) -> int:
+        """Read messages of a report that need no closer look; return how many."""
+        first = messages[0]
+        read = log.read_block(messages, is_bare=not first.is_marked)
+        self._settle(log)
+        if read.end:
+            self.told += read.end - read.silent
+            self._others = read.silent if read.silent < read.end else self._others + read.silent
+            self.rest += messages[read.end - read.silent : read.end]
+        return read.end
+
+    def _log_of(self, message: Message) -> _HostLog | None:
+        """Return the log of the kernel that a message is of."""
         # What has neither time nor host among lines that have them is a part of the line before it.
         is_begun = message.is_marked and bool(message.at or message.host or self._last is None)
-        log = self._hosts.get(message.host) if is_begun else self._last
+        return self._hosts.get(message.host) if is_begun else self._last
+
+    def _feed(self, message: Message) -> None:
+        """Read a message by itself."""
+        log = self._log_of(message)
+        self.rest.append(message)
         self._others = 0 if _is_own(message.text) else self._others + 1
         if log is None and (unnamed := self._hosts.get("")) is not None and unnamed.awaits(message.text):
             log = self._hosts[message.host] = self._hosts.pop("")
@@ -140,12 +181,13 @@ class OOMReader:
             if len(self._hosts) >= MOST_HOSTS:
                 oldest = self._hosts.pop(next(iter(self._hosts)))
                 self._unsettled.discard(oldest)
-                yield from oldest.end()
-            log = self._hosts[message.host] = _HostLog()
+                oldest.end()
+            log = self._hosts[message.host] = _HostLog(self._found)
         self._last = log
-        yield from log.feed(message)
+        log.feed(message)
         self._lines = self._lines + 1 if log.lines else 0
         self._settle(log)
+        self.told += log.is_told
 
     def _settle(self, log: _HostLog) -> None:
         if log.has_kill:
@@ -158,26 +200,6 @@ class OOMReader:
         """Whether lines may follow that have no marks: what a cgroup holds is one figure per line."""
         return self._last is not None and self._last.expects_figures and self._others < _MOST_FIGURES
 
-    @property
-    def takes_blocks(self) -> bool:
-        """Whether the last line is of a report, and many of its lines may follow."""
-        return self._last is not None and self._last.takes_blocks
-
-    def release(self) -> Iterator[OOMReport]:
-        """Read the last line, which the next one does not continue."""
-        if self._last is not None:
-            yield from self._last.release()
-            self._settle(self._last)
-
-    def read_block(self, chunk: bytes, start: int, limit: int, alike: AlikeLines) -> int:
-        """Read the lines of the report that follow the last one and are carried alike; return where they end."""
-        if self._last is None:
-            return start
-        read = self._last.read_block(chunk, start, limit, alike)
-        if read.end > start:
-            self._others = read.silent
-        return read.end
-
     def skip(self, lines: int) -> None:
         """Pass over lines that tell nothing of an OOM."""
         self._others += lines
@@ -185,19 +207,22 @@ class OOMReader:
             self._last.skip(lines)
             self._settle(self._last)
 
-    def end(self) -> Iterator[OOMReport]:
-        """Yield what is open when the log ends."""
+    def end(self) -> list[OOMReport]:
+        """Return what is open when the log ends."""
         for log in self._hosts.values():
-            yield from log.end()
+            log.end()
         self._hosts.clear()
         self._unsettled.clear()
         self._last = None
+        return self._taken()
 
 
 class _HostLog:
     """One kernel's messages, from its first report on."""
 
-    def __init__(self) -> None:
+    def __init__(self, found: list[OOMReport]) -> None:
+        self._found = found
+        """Reports that are complete."""
         self._report: OOMReport | None = None
         self._waiting: OOMReport | None = None
         """The one before it, where that has no kill yet."""
@@ -235,7 +260,7 @@ class _HostLog:
             pid = None if report is None or report.victims else report.chosen
         return pid is not None and (kill := kill_line(text, is_marked=True)) is not None and kill.pid == pid
 
-    def feed(self, message: Message) -> Iterator[OOMReport]:
+    def feed(self, message: Message) -> None:
         """Read a message. It is held back until the next one shows that it is whole: mail and terminals break lines."""
         held = self._held
         self.lines += 1
@@ -246,17 +271,17 @@ class _HostLog:
             return
         self._held, self._joined = message, 0
         if held is not None:
-            yield from self._read(held)
+            self._read(held)
         if "Killed process" in message.text and "file-rss:" in message.text:
             self._held = None  # a kill may be the last line of its kernel for days
-            yield from self._read(message)
+            self._read(message)
 
-    def end(self) -> Iterator[OOMReport]:
+    def end(self) -> None:
         """Yield what is open."""
         held, self._held = self._held, None
         if held is not None:
-            yield from self._read(held)
-        yield from self._close()
+            self._read(held)
+        self._close()
 
     @property
     def expects_figures(self) -> bool:
@@ -268,38 +293,29 @@ class _HostLog:
 
     @property
     def takes_blocks(self) -> bool:
-        """Whether a report is open, or may open with the line that is held, and its kill is yet to come."""
-        if self._held is not None and _INVOKED in self._held.text:
-            return True
-        return self._report is not None and not self._report.victims
+        """Whether a report is open, or may be one soon, and its kill is yet to come."""
+        return not self.has_kill
 
-    def release(self) -> Iterator[OOMReport]:
-        """Read the line that is held."""
-        held, self._held = self._held, None
-        if held is not None:
-            yield from self._read(held)
-
-    def read_block(self, chunk: bytes, start: int, limit: int, alike: AlikeLines) -> ReadLines:
-        """Read the lines of the open report that are carried alike; without a carrier, only the rows of its table."""
-        report = self._report
-        if report is None or not self.takes_blocks:
-            return ReadLines(start, 0)
-        if not alike.width:
-            return ReadLines(self._read_bare_rows(report, chunk, start, limit), 0)
-        texts = alike.texts(chunk, start, limit)
-        how = Reading(self._is_other_dump, alike.names_kernel, self._waiting is not None)
-        read = read_lines(report, texts, how)
-        self.lines += read.silent
-        return ReadLines(alike.position(start, texts, read.end), read.silent)
-
-    def _read_bare_rows(self, report: OOMReport, chunk: bytes, start: int, limit: int) -> int:
+    def read_block(self, messages: Sequence[Message], *, is_bare: bool) -> ReadLines:
+        """Read what follows in an open report up to a line that needs a closer look; ``is_bare``: without a carrier."""
         held = self._held
-        row = None if held is None else ROW.match(held.text)
-        if held is None or row is None or report.columns is None or _is_unended(row, report.columns):
-            return start
-        self._held = None
-        read_line(report, held.text, is_other=self._is_other_dump)
-        return read_table(report, chunk, start, limit)
+        if held is not None:
+            if self._is_continued(held, messages[0]):
+                return NOTHING_READ
+            self._held = None
+            self._read(held)
+        report = self._report
+        if report is None or report.victims:
+            report = None if self._is_other_dump else self._candidate
+        if report is None:
+            return NOTHING_READ
+        texts = [message.text for message in messages]
+        read = read_lines(report, texts, Reading(self._is_other_dump, self._waiting is not None, is_bare))
+        self.lines += read.silent
+        if report is self._candidate and read.end:
+            self._between = read.silent if read.silent < read.end else self._between + read.silent
+            self._mind_candidate(report)
+        return read
 
     def skip(self, lines: int) -> None:
         """Pass over lines that tell nothing: none of them continues the one that is held."""
@@ -320,38 +336,38 @@ class _HostLog:
         text, columns = held.text, None if self._report is None else self._report.columns
         if text.startswith("["):
             row = ROW.match(text)
-            return _is_unended(row, columns) if row and columns else bool(_HEADS.match(text)) and not HEADER.match(text)
+            return is_unended(row, columns) if row and columns else bool(_HEADS.match(text)) and not HEADER.match(text)
         if _NAMED.search(text):
             return message.text.lstrip(" ,").startswith(("tot", "vsz", "anon-", "UID"))
         return held.is_marked or bool(_UNNAMED.search(text))
 
-    def _read(self, message: Message) -> Iterator[OOMReport]:
+    def _read(self, message: Message) -> None:
         text = message.text
         report = self._report
         if text.startswith("[") and report is not None and report.columns and not report.victims:
-            yield from self._context(message)
+            self._context(message)
         elif line := invocation(text):
-            yield from self._begin(message, line)
+            self._begin(message, line)
         elif kill := kill_line(text, is_marked=message.is_marked):
-            yield from self._kill(message, kill)
+            self._kill(message, kill)
         elif text.startswith("oom-kill:") and (summary := _SUMMARY.match(text)):
-            yield from self._summary(message, text, summary[1])
+            self._summary(message, text, summary[1])
         elif text.startswith("oom_reaper:") and (reaped := _REAPED.match(text)):
-            yield from self._reap(message, reaped)
+            self._reap(message, reaped)
         elif text.startswith("Tasks in ") and (group := _GROUP.match(text)):
-            yield from self._group(message, group[1])
+            self._group(message, group[1])
         elif text.startswith("Kernel panic") and (why := panic(text)):
             if self._report is None or self._report.victims:
-                yield from self._open(message)
+                self._open(message)
             read_panic(self._latest, why)
         else:
-            yield from self._context(message)
+            self._context(message)
 
     @property
     def _latest(self) -> OOMReport:
         return self._report if self._report is not None else OOMReport()
 
-    def _begin(self, message: Message, line: Invocation) -> Iterator[OOMReport]:
+    def _begin(self, message: Message, line: Invocation) -> None:
         """Begin a report with its first line."""
         begun = OOMReport(
             at=message.at,
@@ -374,31 +390,31 @@ class _HostLog:
             begun.oom_cgroup, begun.task_cgroup = before.oom_cgroup, before.task_cgroup
             self._report = None
         elif before is not None and not before.victims:
-            yield from self._let_go(self._waiting)
+            self._let_go(self._waiting)
             self._waiting, self._report = before, None
-        yield from self._replace(begun)
+        self._replace(begun)
 
-    def _open(self, message: Message) -> Iterator[OOMReport]:
+    def _open(self, message: Message) -> None:
         """Open a report without its first line, with what may have been read of it."""
         opened = self._candidate or OOMReport(at=message.at, host=message.host)
-        yield from self._replace(opened)
+        self._replace(opened)
 
-    def _replace(self, report: OOMReport) -> Iterator[OOMReport]:
+    def _replace(self, report: OOMReport) -> None:
         """Make another report the one that is read."""
         if self._report is not None:
-            yield from self._close()
+            self._close()
         self._report, self._candidate = report, None
         self.lines = 0
         self._is_other_dump = False
         self._reaped.clear()
 
-    def _kill(self, message: Message, kill: KillLine) -> Iterator[OOMReport]:
+    def _kill(self, message: Message, kill: KillLine) -> None:
         report, is_reaped = self._report_of(kill), kill.pid in self._reaped
         if report is None:
             # Reports are rate limited: another kill stands for an OOM whose report was left out.
             if self._candidate is not None and not fits(self._candidate, kill):
                 self._candidate = None
-            yield from self._open(message)
+            self._open(message)
             report = self._latest
         if kill.is_done:
             read_killed(report, kill, is_reaped=is_reaped)
@@ -420,14 +436,14 @@ class _HostLog:
             return waiting
         return None
 
-    def _summary(self, message: Message, text: str, kind: str) -> Iterator[OOMReport]:
+    def _summary(self, message: Message, text: str, kind: str) -> None:
         report = self._report
         chosen = chosen_of(text)
         if report is None or (report.victims and (chosen is None or chosen[0] not in report.victims)):
-            yield from self._open(message)
+            self._open(message)
         read_summary(self._latest, text, kind)
 
-    def _reap(self, message: Message, reaped: re.Match[str]) -> Iterator[OOMReport]:
+    def _reap(self, message: Message, reaped: re.Match[str]) -> None:
         """Read what the reaper says. Without any kill before it, its line is what is left of one."""
         pid, is_done = int(reaped[2]), reaped[1].startswith("reaped")
         report = self._report
@@ -436,25 +452,25 @@ class _HostLog:
         elif self._candidate is not None or (report is not None and not report.victims):
             self._reaped[pid] = None
         elif reaped[3] and pid not in self._recent and (report is None or report.is_reapers):
-            yield from self._open(message)
+            self._open(message)
             report = self._latest
             report.is_reapers, report.chosen = True, pid
             report.victims[pid] = Victim(pid, reaped[3], is_reaped=is_done)
 
-    def _group(self, message: Message, group: str) -> Iterator[OOMReport]:
+    def _group(self, message: Message, group: str) -> None:
         """Read which cgroup dies as one. The kill before it is the first of the group's."""
         report = self._report
         if report is None:
-            yield from self._open(message)
+            self._open(message)
         elif report.group is not None and len(report.victims) > 1:
             pid, victim = report.victims.popitem()
-            yield from self._replace(
+            self._replace(
                 OOMReport(at=message.at, host=message.host, constraint=report.constraint, chosen=pid)
             )
             self._latest.victims[pid] = victim
         self._latest.group = group
 
-    def _context(self, message: Message) -> Iterator[OOMReport]:
+    def _context(self, message: Message) -> None:
         """Read a line that is about an OOM only among others."""
         text, report = message.text, self._report
         if ("alloc" in text or "Show Memory" in text) and _OTHER_DUMP.search(text):
@@ -468,9 +484,9 @@ class _HostLog:
                 mix(self._waiting)
             self.is_told = read_line(report, text, is_other=self._is_other_dump)
         else:
-            yield from self._candidates(message)
+            self._candidates(message)
 
-    def _candidates(self, message: Message) -> Iterator[OOMReport]:
+    def _candidates(self, message: Message) -> None:
         """Read a line that may be of a report whose first line is missing."""
         candidate = self._candidate or self._blank
         is_other = self._is_other_dump and not message.text.startswith(_OF_OOMS_ALONE)
@@ -486,25 +502,45 @@ class _HostLog:
             self.lines = 0
             self._candidate, self._blank = candidate, OOMReport()
         self._between = 0
+        self._mind_candidate(candidate)
+
+    def _mind_candidate(self, candidate: OOMReport) -> None:
+        """Know what may be a report as one once it is proven."""
         # The stack is the first that is left where the ring buffer begins with it.
         if is_oom(candidate) or (self._report is None and candidate.trace.is_of_report):
-            yield from self._replace(candidate)
+            self._replace(candidate)
+        elif self._between > _MOST_BETWEEN:
+            self._candidate = None
 
-    def _close(self) -> Iterator[OOMReport]:
+    def _close(self) -> None:
         """Yield the open reports that are of OOMs."""
         waiting, self._waiting = self._waiting, None
         report, self._report = self._report, None
-        yield from self._let_go(waiting)
-        yield from self._let_go(report)
+        self._let_go(waiting)
+        self._let_go(report)
 
-    def _let_go(self, report: OOMReport | None) -> Iterator[OOMReport]:
+    def _let_go(self, report: OOMReport | None) -> None:
         if report is not None:
             complete(report)
             for pid in report.victims:
                 self._recent[pid] = None
             while len(self._recent) > _MOST_RECENT:
                 del self._recent[next(iter(self._recent))]
-            yield report
+            self._found.append(report)
+
+
+def _runs(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    """Yield messages that follow each other and are carried alike."""
+    start = 0
+    before: tuple[str, bool, bool] | None = None
+    for number, message in enumerate(messages):
+        key = message.host, message.is_marked, bool(message.at)
+        if key != before:
+            if number:
+                yield messages[start:number]
+            start, before = number, key
+    if messages:
+        yield messages[start:]
 
 
 def _is_own(text: str) -> bool:
@@ -517,8 +553,3 @@ def _is_own(text: str) -> bool:
 def _begins(text: str) -> bool:
     """Whether a line may begin a report."""
     return "oom-kill" in text or "Killed process" in text or "ut of memory: " in text or "ill process " in text
-
-
-def _is_unended(row: re.Match[str], columns: tuple[str, ...]) -> bool:
-    """Whether the name is missing at the end of a row."""
-    return len(row[2].split(None, len(columns))) <= len(columns)

@@ -20,7 +20,7 @@ _RSS_PARTS = ("rss_anon", "rss_file", "rss_shmem")
 _NEEDED = {"uid", "rss", "oom_score_adj"}
 _INTEGER = re.compile(r"-?[0-9]{1,12}")
 _LIST = Decoder(list[int])
-_ROW = rb"\[ {0,12}+[0-9]{1,10}+\] {1,16}+(?=[0-9])(?:-?[0-9]{1,12}+ {1,60}+){%d}(?=[!-~])[^\r\n]{1,200}+\r?+\n"
+_ROW = r"\[ {0,12}+[0-9]{1,10}+\] {1,16}+(?=[0-9])(?:-?[0-9]{1,12}+ {1,60}+){%d}(?=[!-~])[^\r\n]{1,200}+\n"
 
 
 class Task(Struct, frozen=True, gc=False):
@@ -105,8 +105,8 @@ def read_row(columns: tuple[str, ...], pid: int, rest: str) -> Task | None:
 class RowPatterns(NamedTuple):
     """What matches the rows of a table."""
 
-    row: re.Pattern[bytes]
-    rows: re.Pattern[bytes]
+    row: re.Pattern[str]
+    rows: re.Pattern[str]
     """As many as follow each other."""
 
 
@@ -116,25 +116,25 @@ def _row_patterns(columns: tuple[str, ...]) -> RowPatterns | None:
     if not layout.is_whole:
         return None
     row = _ROW % layout.count
-    return RowPatterns(re.compile(row), re.compile(b"(?:" + row + b")+"))
+    return RowPatterns(re.compile(row), re.compile(f"(?:{row})+"))
 
 
-def read_rows(columns: tuple[str, ...], tasks: dict[int, Task], lines: bytes, start: int, limit: int) -> int:
+def read_rows(columns: tuple[str, ...], tasks: dict[int, Task], lines: str, start: int) -> int:
     """Add the tasks of the rows that follow each other from a position on; return where they end.
 
     That is where they begin for a table without the columns that decide, and before one that cannot be.
     """
     patterns = _row_patterns(columns)
-    whole = None if patterns is None else patterns.rows.match(lines, start, limit)
+    whole = None if patterns is None else patterns.rows.match(lines, start)
     if patterns is None or whole is None:
         return start
     layout = layout_of(columns)
     # What matched has its figures apart by spaces; only a name may hold more of them.
-    rows = [line[1:].split(None, layout.count + 1) for line in whole[0].splitlines()]
+    rows = [line[1:].split(None, layout.count + 1) for line in whole[0].split("\n")]
+    rows.pop()
     pids, *figures, names = zip(*rows, strict=True)
-    texts = {name: name.decode(errors="replace").strip() for name in {*names}}
     numbers = _numbers([pid[:-1] for pid in pids])
-    known = layout.tasks(numbers, [*map(_numbers, figures)], [*map(texts.__getitem__, names)])
+    known = layout.tasks(numbers, [*map(_numbers, figures)], [*map(str.strip, names)])
     known = known[: max(0, MOST_TASKS - len(tasks))]
     tasks.update(zip(numbers, known, strict=False))
     if len(known) < len(pids):
@@ -142,16 +142,16 @@ def read_rows(columns: tuple[str, ...], tasks: dict[int, Task], lines: bytes, st
     return whole.end()
 
 
-def rows_end(columns: tuple[str, ...], lines: bytes, start: int, limit: int) -> int:
+def rows_end(columns: tuple[str, ...], lines: str, start: int) -> int:
     """Return where the rows end that follow each other from a position on."""
     patterns = _row_patterns(columns)
-    whole = None if patterns is None else patterns.rows.match(lines, start, limit)
+    whole = None if patterns is None else patterns.rows.match(lines, start)
     return start if whole is None else whole.end()
 
 
-def _numbers(texts: Sequence[bytes]) -> list[int]:
+def _numbers(texts: Sequence[str]) -> list[int]:
     """Return many integers: a decoder of JSON reads them at once, unless one has zeros in front."""
     try:
-        return _LIST.decode(b"[" + b",".join(texts) + b"]")
+        return _LIST.decode(f"[{','.join(texts)}]")
     except DecodeError:
         return [*map(int, texts)]

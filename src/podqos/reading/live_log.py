@@ -19,7 +19,8 @@ from math import inf
 from typing import IO, Protocol
 
 from podqos.errors import HostError, InputError
-from podqos.kernel.log_lines import MOST_CHARACTERS, Message, Unwrapper
+from podqos.kernel.log_lines import Unwrapper
+from podqos.kernel.message import MOST_CHARACTERS, Message
 from podqos.kernel.oom_reader import OOMReader
 from podqos.kernel.oom_report import OOMReport
 from podqos.naming import stated_with

@@ -80,6 +80,11 @@ def cleaned(line: str, *, is_markup: bool = False) -> str:
     return line
 
 
+def has_bare_colour(line: str) -> bool:
+    """Whether a line has colour whose escape is lost."""
+    return _BARE_COLOUR.search(line) is not None
+
+
 def _in_tag(tag: re.Match[str]) -> str:
     """Return the message that a tag has as an attribute."""
     found = _ATTRIBUTE.search(tag[0]) if "=" in tag[0] else None

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise, repeat
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.kernel.carriers import prefixes, tokens, wrapping
+from podqos.kernel.carriers.plain_lines import PlainLines, read_bare
 from podqos.kernel.carriers.prefixes import Carried, Prefix
 from podqos.kernel.carriers.wrapping import Physical, Wrapping
+from podqos.kernel.message import Message
 
 MOST_WAITING = 240
 _MOST_BYTES = 1 << 17
@@ -33,8 +35,6 @@ _ENDING = re.compile(r"[\"'|,;}>$`#\s]{1,40}$")
 _LONGEST_END = 200
 _DELIMITER = re.compile(r".*(?:[:\]>|\"'=;,)}]\s{0,4}|\t|\s-\s|\s{2})", re.DOTALL)
 _QUOTES = "\"'`([{<>| \t"
-_SPECIAL = ("\\", "&", "<", "^", "[0;", "[0m", "[m", "#0")
-_PLAIN_ROW = re.compile(r"\[ {0,12}\d{1,10}\] {1,16}\d| ")
 _ROW = re.compile(r"\[\s{0,12}(?:\d{1,10}|pid\s{0,6})\]|\[<")
 
 
@@ -44,22 +44,13 @@ class Line(Struct, frozen=True, gc=False):
     text: str
     at: str = ""
     host: str = ""
-    fields: Mapping[str, object] | None = None
-    """Of the record whose message it is; None for a line of a file."""
-
-
-class Read(Struct, frozen=True, gc=False):
-    """A message, and what its carrier says of it."""
-
-    text: str
-    at: str
-    host: str
-    is_marked: bool
-    fields: Mapping[str, object] | None
+    fields: Mapping[str, object] = {}
+    """Of the record whose message it is."""
+    is_record: bool = False
 
 
 class TextLines:
-    """Takes lines, and yields messages."""
+    """Takes lines, and returns messages."""
 
     def __init__(self) -> None:
         self._waiting: list[Line] = []
@@ -69,6 +60,8 @@ class TextLines:
         """Nothing of the OOM killer's was in the lines that waited."""
         self._prefixes: list[Prefix] = []
         self._added = 0
+        self._plain: Callable[[Sequence[str]], Sequence[Carried | None]] | None = None
+        """Takes lines apart many at a time, where that is all there is to do."""
         self._suffix: re.Pattern[str] | None = None
         self._outer: re.Pattern[str] | None = None
         self._wrapping: Wrapping | None = None
@@ -77,7 +70,7 @@ class TextLines:
         self._at = ""
         self._is_reversed = False
         self._has_report = False
-        self._later: list[Read] = []
+        self._later: list[Message] = []
         """What comes after the next line, where the newest is first."""
         self._is_marked = False
         """Whether lines have a prefix."""
@@ -106,70 +99,71 @@ class TextLines:
         """Whether what precedes a mark matters: until the carrier is known, and where lines are broken."""
         return not self._is_learned or self._wrapping is not None or self._is_reversed
 
-    def feed(self, line: Line) -> Iterator[Read]:
-        """Yield the messages that a line completes, in the order in which they were logged."""
-        for read in self._fed(line):
-            if self._is_reversed:
-                yield from self._turned(read)
+    def read(self, lines: Sequence[Line]) -> list[Message]:
+        """Return the messages that lines complete, in the order in which they were logged."""
+        found: list[Message] = []
+        plain = None
+        carried: Iterator[Carried | None] = repeat(None)
+        for number, line in enumerate(lines):
+            if plain is not self._plain:
+                plain = self._plain
+                carried = repeat(None) if plain is None else iter(plain([line.text for line in lines[number:]]))
+            known = next(carried)
+            if known is None:
+                self._feed(line, found)
+            elif known.at and self._alone is None:
+                self._at = known.at
+                at, host = line.at or known.at, line.host or known.host
+                found.append(Message(known.text.rstrip(), at, host, is_marked=True, fields=line.fields))
             else:
-                yield read
+                found.append(self._read(line, known))
+        return self._turned(found) if self._is_reversed else found
 
-    def quick(self, text: str) -> Read | None:
-        """Return the message of a plain line whose carrier is known; None for a line that needs a closer look."""
-        if not self.is_plain or not self._prefixes or is_special(text):
-            return None
-        carried = self._prefixes[0].taken_off(text)
-        if carried is None or not carried.text or "invoked oom-killer" in carried.text:
-            return None
-        first = carried.text[0]
-        if first in "[ \t" and not _PLAIN_ROW.match(carried.text):
-            return None
-        self._at = carried.at or self._at
-        return (
-            Read(carried.text.rstrip(), carried.at, carried.host, is_marked=True, fields=None) if carried.at else None
-        )
+    def _turned(self, read: list[Message]) -> list[Message]:
+        found: list[Message] = []
+        for message in read:
+            kind = tokens.kind_of(message.text)
+            self._later.append(message)
+            self._has_report = self._has_report or bool(kind)
+            if kind == "I" or len(self._later) >= _MOST_LATER:
+                found += self.end()
+        return found
 
-    def _turned(self, read: Read) -> Iterator[Read]:
-        kind = tokens.kind_of(read.text)
-        self._later.append(read)
-        self._has_report = self._has_report or bool(kind)
-        if kind == "I" or len(self._later) >= _MOST_LATER:
-            yield from self.end()
-
-    def end(self) -> Iterator[Read]:
-        """Yield what is held back because the newest line is first."""
+    def end(self) -> list[Message]:
+        """Return what is held back because the newest line is first."""
         later, self._later, self._has_report = self._later, [], False
-        yield from reversed(later)
+        later.reverse()
+        return later
 
-    def _fed(self, line: Line) -> Iterator[Read]:
+    def _feed(self, line: Line, found: list[Message]) -> None:
         if self._is_learned:
-            yield from self._pass(line)
+            self._pass(line, found)
             return
         if self._is_passing:
             if not tokens.has_hint(line.text):
-                yield self._read(line, prefixes.known(line.text))
+                found.append(self._read(line, prefixes.known(line.text)))
                 return
             self._is_passing = False
         self._waiting.append(line)
         self._bytes += len(line.text)
         if len(self._waiting) >= MOST_WAITING or self._bytes > _MOST_BYTES:
-            yield from self._learn()
+            self._learn(found)
 
-    def flush(self) -> Iterator[Read]:
-        """Yield what waits: no line follows soon, or those that do are far away in the file."""
-        rest = [*(self._learn() if self._waiting else ()), *self._end_group()]
+    def flush(self) -> list[Message]:
+        """Return what waits: no line follows soon, or those that do are far away in the file."""
+        found: list[Message] = []
+        if self._waiting:
+            self._learn(found)
+        self._end_group(found)
         self._is_passing = False
-        for read in rest:
-            if self._is_reversed:
-                yield from self._turned(read)
-            else:
-                yield read
-        if not self._has_report:
-            yield from self.end()
+        if not self._is_reversed:
+            return found
+        turned = self._turned(found)
+        return turned if self._has_report else turned + self.end()
 
     # ---- learning --------------------------------------------------------------------------------------------------
 
-    def _learn(self) -> Iterator[Read]:
+    def _learn(self, found: list[Message]) -> None:
         lines, self._waiting, self._bytes = self._waiting, [], 0
         texts = [line.text for line in lines]
         starts = [0 if prefixes.record(text) else tokens.start_of(text) for text in texts]
@@ -183,12 +177,19 @@ class TextLines:
             self._is_reversed = self._has_newest_first(texts)
         if not is_found and self._wrapping is None:
             self._is_passing = True
-            for line in lines:
-                yield self._read(line, prefixes.known(line.text))
+            found += [self._read(line, prefixes.known(line.text)) for line in lines]
             return
         self._is_learned = True
-        for line in lines:
-            yield from self._pass(line)
+        self._learn_plain()
+        was_reversed, self._is_reversed = self._is_reversed, False
+        found += self.read(lines)
+        self._is_reversed = was_reversed
+
+    def _learn_plain(self) -> None:
+        """Know how lines can be taken apart many at a time."""
+        self._plain = None
+        if self.is_plain:
+            self._plain = PlainLines(self._prefixes[0]).read if self._prefixes else read_bare
 
     def _has_newest_first(self, texts: list[str]) -> bool:
         """Whether the header of a table follows its rows, with no kill in between. Several hosts may be in one log."""
@@ -238,11 +239,11 @@ class TextLines:
 
     # ---- passing ---------------------------------------------------------------------------------------------------
 
-    def _pass(self, line: Line) -> Iterator[Read]:
+    def _pass(self, line: Line, found: list[Message]) -> None:
         carried = self._carried(line.text)
         if self._wrapping is None:
-            yield from self._end_group()
-            yield self._read(line, carried)
+            self._end_group(found)
+            found.append(self._read(line, carried))
             return
         physical = self._physical(line.text, carried)
         group = self._group
@@ -255,18 +256,18 @@ class TextLines:
             ):
                 self._group = self._wrapping.joined(text, before, physical), [*lines, line], physical, first
                 return
-        yield from self._end_group()
+        self._end_group(found)
         self._group = physical.message, [line], physical, carried
 
-    def _end_group(self) -> Iterator[Read]:
+    def _end_group(self, found: list[Message]) -> None:
         if self._group is None:
             return
         text, lines, _, first = self._group
         self._group = None
         self._columns = tokens.columns_of(text) or self._columns
-        yield self._read(lines[0], replace(first, text=text))
+        found.append(self._read(lines[0], replace(first, text=text)))
 
-    def _read(self, line: Line, carried: Carried) -> Read:
+    def _read(self, line: Line, carried: Carried) -> Message:
         text = carried.text.rstrip()
         if "\t" in text:
             text = text.replace("\t", " ")
@@ -274,12 +275,12 @@ class TextLines:
         if alone is not None and text and not carried.is_marked:
             carried = replace(alone, text=text)
         at = line.at or carried.at
-        is_marked = carried.is_marked or line.fields is not None or self._is_noise(carried)
+        is_marked = carried.is_marked or line.is_record or self._is_noise(carried)
         if at:
             self._at = at
         elif carried.is_marked and prefixes.is_relative(line.text[: len(line.text) - len(carried.text)]):
             at = self._at
-        return Read(text, at, line.host or carried.host, is_marked, line.fields)
+        return Message(text, at, line.host or carried.host, is_marked, line.fields)
 
     def _is_noise(self, carried: Carried) -> bool:
         """Whether a line stands on its own among others that have a prefix: what continues them is joined already."""
@@ -313,6 +314,7 @@ class TextLines:
             best = replace(best, text=best.text[len(before) - len(_name_in(before, is_all=True)) :])
         if self._wrapping is None and best.text.startswith("[") and (tail := _HEADER_TAIL.match(best.text)):
             self._suffix = _suffix(tail[1])
+            self._learn_plain()
         if self._suffix is not None:
             best = replace(best, text=self._without_suffix(best.text))
         return best
@@ -345,19 +347,13 @@ class TextLines:
         form = prefixes.learned(prefix)
         if form is not None:
             self._prefixes = [form, *self._prefixes[: _MOST_PREFIXES - 1]]
+            self._learn_plain()
 
     def _without_suffix(self, text: str) -> str:
         if self._suffix is None:
             return text
         ends = self._suffix.search(text)
         return text if ends is None else text[: ends.start()].rstrip()
-
-
-def is_special(text: str) -> bool:
-    """Whether a line may have to be cleaned: colours, escapes, markup."""
-    if not (text.isascii() and text.isprintable()):
-        return True
-    return any([mark in text for mark in _SPECIAL])  # noqa: C419 - a list is faster than a generator here
 
 
 def _asked(texts: list[str]) -> str:

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from podqos.eviction.message_reading import MessageKind, read_message
 from podqos.eviction.messages import NODE_WAS_LOW, THRESHOLD_MET
-from podqos.kernel.log_lines import Message
+from podqos.kernel.message import Message
 from podqos.model.event import Event, EventSource, ObjectReference
 from podqos.survival.autopsy.eviction_traces import (
     MONTHS,

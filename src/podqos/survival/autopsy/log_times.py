@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from podqos.kernel.log_lines import Message
+from podqos.kernel.message import Message
 from podqos.survival.autopsy.eviction_traces import seconds_of
 from podqos.survival.autopsy.lazy_pattern import LazyPattern
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from podqos.kernel.log_lines import Message
+from podqos.kernel.message import Message
 from podqos.qos.cgroup_paths import CgroupLevel, place_of
 from podqos.survival.autopsy.eviction_traces import NodeSign, SignKind
 from podqos.survival.autopsy.lazy_pattern import LazyPattern

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from podqos.kernel.log_lines import Message
+from podqos.kernel.message import Message
 from podqos.model.event import Event, ObjectReference
 from podqos.model.pod import Container, ObjectMeta, PodSpec
 from podqos.model.pod_fate import (

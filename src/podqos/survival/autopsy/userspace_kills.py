@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from podqos.kernel.log_lines import Message
+from podqos.kernel.message import Message
 from podqos.qos.cgroup_paths import place_of
 from podqos.survival.autopsy import userspace_kill_lines as lines
 from podqos.survival.autopsy.log_times import carried, seconds_apart, unit_before
