@@ -160,9 +160,9 @@ class KubeletSide:
         """Count lines like one that was about a topic."""
         self._others.repeat(topic, times)
 
-    def take_line(self, line: str) -> bool:
-        """Take a line as it was found; return whether it tells of a container."""
-        return self._others.feed_line(line)
+    def take_lines(self, lines: Sequence[str]) -> bool:
+        """Take lines as they were found; return whether one of them tells of a container."""
+        return self._others.feed_lines(lines)
 
     def take(self, message: Message, *, is_every: bool) -> None:
         """Take a line of a log; ``is_every``: of one whose lines all matter."""

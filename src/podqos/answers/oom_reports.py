@@ -107,6 +107,10 @@ _FEW_TOGETHER, _MOST_TOGETHER = 8, 128
 _STRETCH_BYTES = 1 << 14
 
 
+_KILL_TEXT = "Killed process"
+_KILL = _KILL_TEXT.encode()
+
+
 _MOST_SILENT = 8
 """Lines that tell nothing: those after them are better passed over."""
 
@@ -217,7 +221,7 @@ class _LogReading:
                     return
             lines = self._next_lines()
             self._recent.extend(lines)
-            has_container = self._side is not None and any([self._side.take_line(line) for line in lines])  # noqa: C419
+            has_container = self._side is not None and self._side.take_lines(lines)
             self._spend(-_PATIENCE_OF_FACT if has_container else _cost(lines))
             yield from self._take(self._unwrapper.read(lines))
             self._mind_what_follows()
@@ -269,6 +273,10 @@ class _LogReading:
                 self._patience = max(self._patience, _PATIENCE_UNFINISHED)
         if reader.told:
             self._spend(-_cost_of(reader.told, sum([len(message.text) for message in messages])))
+        if any([_KILL_TEXT in message.text for message in reader.rest]):  # noqa: C419 - a list is faster here
+            self._beside = max(self._beside, _LINES_OF_OTHERS)
+            self._following = _FOLLOWING_BYTES
+            self._marks.look_for(_FOLLOWING, self._position)
         if self._side is not None:
             self._tell(self._side, reader.rest)
         return found
@@ -362,12 +370,12 @@ class _LogReading:
 
     def _stretch_end(self, position: int, limit: int) -> int:
         """Return where to stop reading: after a kill few lines matter, if any."""
-        kill = -1 if self._is_first else self._chunk.find(b"Killed process", position, limit)
+        kill = -1 if self._is_first else self._chunk.find(_KILL, position, limit)
         end = -1 if kill < 0 else self._chunk.find(b"\n", kill, limit)
         return limit if end < 0 else end + 1
 
     def _mind_what_follows(self) -> None:
-        """Know how many lines matter after the last one, and how many are worth being read at once."""
+        """Know what matters after lines, and how many are worth being read at once."""
         is_dense = self._is_first or self._is_every or not self._reader.quiet
         self._together = min(_MOST_TOGETHER, self._together * 4) if is_dense else _FEW_TOGETHER
         if self._is_first or not self._needs_no_more:

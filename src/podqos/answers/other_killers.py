@@ -102,9 +102,10 @@ class OtherKillers:
         """Begin another log, and return whether all of its lines matter."""
         return self._containers.begin(head)
 
-    def feed_line(self, line: str) -> bool:
-        """Take a line as it was found, and return whether it is of a runtime's output: nothing carries that."""
-        return self._containers.feed(line)
+    def feed_lines(self, lines: Sequence[str]) -> bool:
+        """Take lines as they were found; return whether one is of a runtime's output, which nothing carries."""
+        containers = self._containers
+        return containers.is_output and any([containers.feed(line) for line in lines])  # noqa: C419 - all are to be fed
 
     def feed(self, message: Message) -> Iterator[NodeSign]:
         """Take a line; yield what it says about kills of the kernel's."""

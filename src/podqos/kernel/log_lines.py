@@ -24,9 +24,9 @@ from podqos.kernel.carriers.prefixes import time_and_host
 from podqos.kernel.carriers.pretty_json import PrettyJSON
 from podqos.kernel.carriers.records import Record, Records, decoded
 from podqos.kernel.carriers.tables import Table
-from podqos.kernel.carriers.text_lines import Line, TextLines, separated
+from podqos.kernel.carriers.text_lines import TextLines, separated
 from podqos.kernel.carriers.tokens import has_hint, has_several
-from podqos.kernel.message import MOST_CHARACTERS, Message
+from podqos.kernel.message import MOST_CHARACTERS, Line, Message
 
 MOST_IN_RECORD = 1 << 20
 """Of a line that holds a whole report, escaped."""
@@ -34,7 +34,9 @@ _MOST_FIELDS = 64
 _SHORTEST_JOINED = 200
 _ENTRY = re.compile(r"[^\s\d]{1,12} (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?) (\S{1,12}) \[s=[0-9a-f]")
 """What an entry begins with in ``journalctl -o verbose``."""
-_SPECIAL = ("\\", "&", "<", "^", "[0;", "[0m", "[m", "#0")
+_PLAIN = bytes(code for code in range(32, 127) if code not in b"\\&^{'\"<;#") + b"\n"
+"""What needs no closer look, wherever it stands."""
+_SPECIAL = ("#0", "', ", "[s=", '["')
 _BETWEEN = re.compile(r"(?<=\}),?\s{0,4}(?=\{\")")
 
 
@@ -87,10 +89,11 @@ class Unwrapper:
 
     def read(self, lines: Sequence[str]) -> list[Message]:
         """Return the messages that lines complete."""
+        if self._is_passing and _are_clean(lines):
+            return _split(self._lines.read([Line(line, self._entry_at) for line in lines]))
         found: list[Line] = []
-        are_clean = len(lines) > 1 and not _is_special("".join(lines))
         for line in lines:
-            if self._is_passing and (are_clean or not _is_special(line)) and _is_one(line):
+            if self._is_passing and _are_clean((line,)):
                 found.append(Line(line, self._entry_at))
             else:
                 self._feed(line.rstrip("\r\n"), found)
@@ -237,21 +240,22 @@ def _split(messages: list[Message]) -> list[Message]:
     ]
 
 
-def _is_special(text: str) -> bool:
-    """Whether a line may have to be cleaned: colours, escapes, markup."""
-    if not (text.isascii() and text.isprintable()):
-        return True
-    return any([mark in text for mark in _SPECIAL]) or has_bare_colour(text)  # noqa: C419 - a list is faster here
-
-
-def _is_one(line: str) -> bool:
-    """Whether a line is not several that were joined, is not encoded, and holds no JSON."""
-    if "{" in line or "', " in line or "=3D" in line or "[s=" in line or line.startswith("_"):
+def _are_clean(lines: Sequence[str]) -> bool:
+    """Whether each line is one as it was logged: not coloured, escaped or encoded, not several, no JSON, no markup."""
+    text = "\n".join(lines)
+    if not text.isascii():
         return False
-    text = line.strip()
-    if text.endswith(("=", "[")) or (text.startswith("[") and text.rstrip(", ").endswith("]")):
+    if odd := text.encode().translate(None, _PLAIN):
+        if odd.strip(b"<#\"';") or odd.count(b"<") != text.count("TASK>"):
+            return False
+        if any(mark in text for mark in _SPECIAL):
+            return False
+    if {line.rstrip()[-1:] for line in lines} & {"=", "["} or "_" in {line[:1] for line in lines}:
         return False
-    return len(line) < _SHORTEST_JOINED or (len(line) <= MOST_CHARACTERS and not has_several(line))
+    if "=3D" in text or has_bare_colour(text):
+        return False
+    long = [line for line in lines if len(line) >= _SHORTEST_JOINED]
+    return not any(len(line) > MOST_CHARACTERS or has_several(line) for line in long)
 
 
 class LogStream(Protocol):

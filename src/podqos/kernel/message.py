@@ -1,4 +1,4 @@
-"""A line of the kernel's, without what carried it."""
+"""Lines of the kernel's, as they are found and without what carried them."""
 
 from __future__ import annotations
 
@@ -22,3 +22,14 @@ class Message(Struct, frozen=True, gc=False):
     """Whether something carried it. In a log of marked lines one without a mark continues the one before."""
     fields: Mapping[str, object] = {}
     """All of a line of JSON, whose message may be only a part of what it says."""
+
+
+class Line(Struct, frozen=True, gc=False):
+    """A line to be read, and what is known of it already."""
+
+    text: str
+    at: str = ""
+    host: str = ""
+    fields: Mapping[str, object] = {}
+    """Of the record whose message it is."""
+    is_record: bool = False

@@ -464,9 +464,7 @@ class _HostLog:
             self._open(message)
         elif report.group is not None and len(report.victims) > 1:
             pid, victim = report.victims.popitem()
-            self._replace(
-                OOMReport(at=message.at, host=message.host, constraint=report.constraint, chosen=pid)
-            )
+            self._replace(OOMReport(at=message.at, host=message.host, constraint=report.constraint, chosen=pid))
             self._latest.victims[pid] = victim
         self._latest.group = group
 

@@ -28,6 +28,7 @@ _PLAIN: dict[int, str | None] = {
 }
 _NOT_PLAIN = re.compile(f"[{''.join(map(chr, _PLAIN))}]")
 _BARE_COLOUR = re.compile(r"\[(?:\d{1,3}(?:;\d{1,3}){0,4})?[mK](?![\w-])(?=[^\]]|$)")
+_MAY_BE_COLOUR = re.compile(r"\[[0-9;]*+[mK]")
 _COLOUR = re.compile(
     r"(?:\x1b|\^\[|#033|\\033|\\e|\\x1b|\\u001[bB]|\u241b)(?:\[[0-9;:]{0,24}[mK]|\(B)|" + _BARE_COLOUR.pattern
 )
@@ -81,8 +82,8 @@ def cleaned(line: str, *, is_markup: bool = False) -> str:
 
 
 def has_bare_colour(line: str) -> bool:
-    """Whether a line has colour whose escape is lost."""
-    return _BARE_COLOUR.search(line) is not None
+    """Whether a text may have colour whose escape is lost."""
+    return _MAY_BE_COLOUR.search(line) is not None
 
 
 def _in_tag(tag: re.Match[str]) -> str:

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise, repeat
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.kernel.carriers import prefixes, tokens, wrapping
 from podqos.kernel.carriers.plain_lines import PlainLines, read_bare
 from podqos.kernel.carriers.prefixes import Carried, Prefix
 from podqos.kernel.carriers.wrapping import Physical, Wrapping
-from podqos.kernel.message import Message
+from podqos.kernel.message import Line, Message
 
 MOST_WAITING = 240
 _MOST_BYTES = 1 << 17
@@ -31,22 +30,12 @@ _NEAR = 24
 _HEADER_TAIL = re.compile(r"\[\s{0,6}pid\s{0,6}\].{10,220}?adj\s{1,8}name\b(.{0,1000})$")
 _INVOKED_TAIL = re.compile(r"invoked oom-killer:.{0,800}\border=.{0,60}adj=-?\d{1,5}(?!\d)(.{0,1000})$")
 _FEW = 8
+_ZEROS = str.maketrans("123456789", "0" * 9)
 _ENDING = re.compile(r"[\"'|,;}>$`#\s]{1,40}$")
 _LONGEST_END = 200
 _DELIMITER = re.compile(r".*(?:[:\]>|\"'=;,)}]\s{0,4}|\t|\s-\s|\s{2})", re.DOTALL)
 _QUOTES = "\"'`([{<>| \t"
 _ROW = re.compile(r"\[\s{0,12}(?:\d{1,10}|pid\s{0,6})\]|\[<")
-
-
-class Line(Struct, frozen=True, gc=False):
-    """A line to be read, and what is known of it already."""
-
-    text: str
-    at: str = ""
-    host: str = ""
-    fields: Mapping[str, object] = {}
-    """Of the record whose message it is."""
-    is_record: bool = False
 
 
 class TextLines:
@@ -60,7 +49,7 @@ class TextLines:
         """Nothing of the OOM killer's was in the lines that waited."""
         self._prefixes: list[Prefix] = []
         self._added = 0
-        self._plain: Callable[[Sequence[str]], Sequence[Carried | None]] | None = None
+        self._plain: Callable[[Sequence[Line]], Sequence[Message | None]] | None = None
         """Takes lines apart many at a time, where that is all there is to do."""
         self._suffix: re.Pattern[str] | None = None
         self._outer: re.Pattern[str] | None = None
@@ -102,22 +91,27 @@ class TextLines:
     def read(self, lines: Sequence[Line]) -> list[Message]:
         """Return the messages that lines complete, in the order in which they were logged."""
         found: list[Message] = []
-        plain = None
-        carried: Iterator[Carried | None] = repeat(None)
-        for number, line in enumerate(lines):
-            if plain is not self._plain:
-                plain = self._plain
-                carried = repeat(None) if plain is None else iter(plain([line.text for line in lines[number:]]))
-            known = next(carried)
-            if known is None:
-                self._feed(line, found)
-            elif known.at and self._alone is None:
-                self._at = known.at
-                at, host = line.at or known.at, line.host or known.host
-                found.append(Message(known.text.rstrip(), at, host, is_marked=True, fields=line.fields))
-            else:
-                found.append(self._read(line, known))
+        number = 0
+        while number < len(lines):
+            number = self._read_alike(lines, number, found)
         return self._turned(found) if self._is_reversed else found
+
+    def _read_alike(self, lines: Sequence[Line], start: int, found: list[Message]) -> int:
+        """Read lines as long as they are carried as it is known; return how many were read."""
+        plain = self._plain
+        if plain is None:
+            self._feed(lines[start], found)
+            return start + 1
+        messages = plain(lines[start:] if start else lines)
+        for number, message in enumerate(messages, start):
+            if message is None or self._alone is not None:
+                self._feed(lines[number], found)
+                if self._plain is not plain:
+                    return number + 1
+            else:
+                found.append(message)
+                self._at = message.at or self._at
+        return len(lines)
 
     def _turned(self, read: list[Message]) -> list[Message]:
         found: list[Message] = []
@@ -202,6 +196,7 @@ class TextLines:
     def _learn_prefixes(self, texts: list[str], starts: list[int], invoked: list[str | None]) -> None:
         counts: Counter[str] = Counter()
         forms: dict[str, Prefix] = {}
+        known: dict[str, Prefix | None] = {}
         bare = 0
         for number, text in enumerate(texts):
             start = starts[number]
@@ -211,7 +206,12 @@ class TextLines:
                     continue
                 start = len(before) - len(name)
             bare += start >= 0 and not text[:start].strip()
-            if start <= 0 or (prefix := prefixes.learned(text[:start])) is None:
+            if start <= 0:
+                continue
+            alike = text[:start].translate(_ZEROS)
+            if alike not in known:
+                known[alike] = prefixes.learned(text[:start])
+            if (prefix := known[alike]) is None:
                 continue
             key = prefix.pattern.pattern
             forms[key] = prefix

@@ -173,6 +173,11 @@ class RuntimeContainers:
         self._is_output = any(word in start for word in _WORDS) and _beginning().search(start) is not None
         return self._is_output
 
+    @property
+    def is_output(self) -> bool:
+        """Whether the log is what a runtime printed."""
+        return self._is_output
+
     def feed(self, line: str) -> bool:
         """Take a line as it was found; return whether it says something of a container."""
         if not self._is_output:
