@@ -44,7 +44,12 @@ class Process(Struct, frozen=True, gc=False):
     @property
     def is_exempt(self) -> bool:
         """Whether it is never chosen, and never killed with others."""
-        return self.oom_score_adj == OOM_SCORE_ADJ_MIN or self.pid == INIT_PID
+        return is_exempt(self.pid, self.oom_score_adj)
+
+
+def is_exempt(pid: int, oom_score_adj: int) -> bool:
+    """Whether a process is never chosen, and never killed with others."""
+    return oom_score_adj == OOM_SCORE_ADJ_MIN or pid == INIT_PID
 
 
 class OldRule(StrEnum):
@@ -115,38 +120,32 @@ def candidate(process: Process, total_pages: int) -> OOMCandidate:
     return OOMCandidate(process, used, process.oom_score_adj * (total_pages // 1000))
 
 
-def candidate_in(
-    release: tuple[int, int] | None, process: Process, total_pages: int, *, is_privileged: bool = False
-) -> OOMCandidate:
-    """Return a process with the parts of its badness as a kernel of that release has them; None: as of today.
+def adjustments_in(
+    release: tuple[int, int] | None,
+    total_pages: int,
+    used_pages: Sequence[int],
+    scores: Iterable[int],
+    privileged: Iterable[bool],
+) -> list[int]:
+    """Return the second part of the badness of many processes, as a kernel of that release has it; None: as of today.
 
     Before 4.17 a process with CAP_SYS_ADMIN was 3 % better off: of what it used, before 3.14 of the total. Before 5.9
     the least badness was 1. Before 3.5 it was counted in whole thousandths of the total, 1000 at most.
     """
-    if release is None or release >= _SIGNED_SINCE:
-        return candidate(process, total_pages)
-    step, used = total_pages // 1000, process.rss_pages + process.swap_pages + process.page_table_pages
-    adjustment = process.oom_score_adj * step
-    if is_privileged and release < _BONUS_OF_USE_SINCE:
-        adjustment -= _BONUS_THOUSANDTHS * step
-    elif is_privileged and release < _NO_BONUS_SINCE:
-        adjustment -= used * _BONUS_THOUSANDTHS // 1000
-    if release < _PAGES_SINCE and step:
-        rounded = used * 1000 // total_pages * step
-        return OOMCandidate(process, used, min(1000 * step, max(step, rounded + adjustment)) - used)
-    return OOMCandidate(process, used, max(adjustment, 1 - used))
-
-
-def candidates_in(
-    release: tuple[int, int] | None, processes: Sequence[Process], total_pages: int, privileged: Iterable[bool]
-) -> list[OOMCandidate]:
-    """Return what ``candidate_in`` does of each of many processes."""
-    if release is not None and release < _SIGNED_SINCE:
-        pairs = zip(processes, privileged, strict=True)
-        return [candidate_in(release, process, total_pages, is_privileged=is_it) for process, is_it in pairs]
     step = total_pages // 1000
-    used = [process.rss_pages + process.swap_pages + process.page_table_pages for process in processes]
-    return [*map(OOMCandidate, processes, used, [process.oom_score_adj * step for process in processes])]
+    given = [score * step for score in scores]
+    if release is None or release >= _SIGNED_SINCE:
+        return given
+    if release < _BONUS_OF_USE_SINCE:
+        given = [each - _BONUS_THOUSANDTHS * step * is_it for each, is_it in zip(given, privileged, strict=True)]
+    elif release < _NO_BONUS_SINCE:
+        bonuses = [used * _BONUS_THOUSANDTHS // 1000 for used in used_pages]
+        given = [each - bonus * is_it for each, bonus, is_it in zip(given, bonuses, privileged, strict=True)]
+    pairs = zip(used_pages, given, strict=True)
+    if release < _PAGES_SINCE and step:
+        rounded = [(used, used * 1000 // total_pages * step + each) for used, each in pairs]
+        return [min(1000 * step, max(step, points)) - used for used, points in rounded]
+    return [each if each + used > 0 else 1 - used for used, each in pairs]
 
 
 def old_rules(release: tuple[int, int] | None) -> tuple[OldRule, ...]:

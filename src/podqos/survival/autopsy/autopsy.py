@@ -6,16 +6,15 @@ module only says what it is applied to, and what the log leaves open.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from itertools import repeat
+from functools import partial
 
 from msgspec import Struct
 
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard
-from podqos.kernel.cgroup import ROOT
-from podqos.kernel.oom import OldRule, OOMCandidate, Process, candidate_in, candidates_in, old_rules
+from podqos.kernel.oom import OldRule, old_rules
 from podqos.kernel.oom_report import Constraint, OOMReport
 from podqos.kernel.task_table import Task
 from podqos.model.assumption import Assumption
@@ -24,6 +23,7 @@ from podqos.model.pod import QOSClass
 from podqos.model.profile import Profile
 from podqos.naming import stated_with
 from podqos.qos.cgroup_paths import CgroupLevel
+from podqos.survival.autopsy.candidates import Candidates
 from podqos.survival.autopsy.causes import AutopsyCause, causes_of
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_traces import NodeSign
@@ -49,7 +49,6 @@ from podqos.survival.autopsy.what_was_read import WhatWasRead
 MOST_SHOWN = 10
 _USUAL_PAGE_KB = 4
 _MOST_REMEMBERED = 4096
-_ROOT_UID = 0
 _MOST_SWAP_PAGES = 1 << 40
 
 
@@ -259,6 +258,8 @@ class Examiner:
         self._most_shown = most_shown
         self.facts = facts
         self._dead: dict[tuple[str, int, str], None] = {}
+        self._dead_pids: set[int] = set()
+        """Theirs, and of some that are forgotten."""
         self._peaks: dict[tuple[str, str], int] = {}
 
     def examine(self, report: OOMReport) -> OOMAutopsy:
@@ -266,30 +267,20 @@ class Examiner:
         page_kb = report.page_kb or _USUAL_PAGE_KB
         report = constrained(report, page_kb)
         total = _total_pages(report, page_kb)
-        alive = self._alive(report)
-        candidates = _ranked(report, alive, page_kb, total or 0)
+        candidates = Candidates(report, self._alive(report), page_kb * 1024, total or 0)
         verdict = _verdict(report, candidates, total, page_kb)
-        chosen = next((candidate for candidate in candidates if candidate.process.pid == report.chosen), None)
-        is_known = total is not None and report.chosen is not None
-        runner_up = next(_others(candidates, report.chosen), None) if is_known else None
+        chosen, others = candidates.chosen, candidates.others
+        runner_up = others[0] if total is not None and report.chosen is not None and others else None
         node = killed_node(report, page_kb, self.facts)
         place = node.ran_out
         dead_place = node.victim if report.task_cgroup else place
         shortage = shortage_of(node)
-        killed = report.victims if report.group is not None else ()
-        own = own_of(node, [candidate.process for candidate in candidates], report.chosen, killed)
+        own = own_of(node, candidates)
         decision = None
-        is_repeatable = verdict.reason is Reason.HIGHEST and is_shared(node)
-        if is_repeatable and report.chosen is not None and total is not None:
+        if verdict.reason is Reason.HIGHEST and total is not None and chosen is not None and is_shared(node):
             lacking = (shortage and shortage.lacking_bytes) or node.page_bytes
-            decision = RepeatedKill(
-                candidates,
-                lambda process: _rated(report, process, total),
-                report.chosen,
-                own,
-                max(1, lacking // node.page_bytes),
-            )
-        shown = [_task(candidate, report, total, node.page_bytes) for candidate in candidates[: self._most_shown]]
+            decision = RepeatedKill(candidates, chosen, own, max(1, lacking // node.page_bytes))
+        show = partial(_task, candidates, node.page_bytes, is_known=total is not None)
         return OOMAutopsy(
             at=report.at,
             host=report.host,
@@ -312,15 +303,17 @@ class Examiner:
             inside=inside_of(node, candidates),
             old_rules=old_rules(report.release),
             tasks=len(report.tasks),
-            ranking=tuple(shown),
-            runner_up=None if runner_up is None else _task(runner_up, report, total, node.page_bytes),
-            margin_pages=None if runner_up is None or chosen is None else chosen.points - runner_up.points,
+            ranking=tuple(map(show, candidates.ranking[: self._most_shown])),
+            runner_up=None if runner_up is None else show(runner_up),
+            margin_pages=None
+            if runner_up is None or chosen is None
+            else candidates.points[chosen] - candidates.points[runner_up],
             group=report.group or "",
             kernel="" if report.release is None else "{}.{}".format(*report.release),
             pod_uid=dead_place.pod_uid,
             container_id=dead_place.container_id,
             qos_class=dead_place.qos_class,
-            tree=memory_tree(node, shortage, alive, self._most_shown, self._peak_bytes(report)),
+            tree=memory_tree(node, shortage, candidates, self._most_shown, self._peak_bytes(report)),
             chosen_name=chosen_name(report),
         )
 
@@ -335,18 +328,20 @@ class Examiner:
             del self._peaks[next(iter(self._peaks))]
         return peak
 
-    def _alive(self, report: OOMReport) -> list[Task]:
+    def _alive(self, report: OOMReport) -> Sequence[Task]:
         """Return the tasks that earlier OOMs have not killed, and remember what this one kills."""
-        # Ids are used again: what the kernel chose was alive.
-        tasks = [
-            task
-            for pid, task in report.tasks.items()
-            if pid == report.chosen or (report.host, pid, task.name) not in self._dead
-        ]
+        tasks = [*report.tasks.values()]
+        if not self._dead_pids.isdisjoint(report.tasks):
+            # Ids are used again: what the kernel chose was alive.
+            host, chosen = report.host, report.chosen
+            tasks = [task for task in tasks if task.pid == chosen or (host, task.pid, task.name) not in self._dead]
         for victim in report.victims.values():
             self._dead[report.host, victim.pid, victim.name] = None
+            self._dead_pids.add(victim.pid)
         while len(self._dead) > _MOST_REMEMBERED:
             del self._dead[next(iter(self._dead))]
+        if len(self._dead_pids) > 2 * _MOST_REMEMBERED:
+            self._dead_pids = {pid for _, pid, _ in self._dead}
         return tasks
 
 
@@ -356,7 +351,7 @@ class _Verdict(Struct, frozen=True):
     swap_pages: int | None = None
 
 
-def _verdict(report: OOMReport, candidates: list[OOMCandidate], total: int | None, page_kb: int) -> _Verdict:
+def _verdict(report: OOMReport, candidates: Candidates, total: int | None, page_kb: int) -> _Verdict:
     """Compare the process that was chosen with the one that the rule chooses."""
     if report.panic and not report.is_hopeless:
         return _Verdict(True, Reason.PANIC)
@@ -371,25 +366,21 @@ def _verdict(report: OOMReport, candidates: list[OOMCandidate], total: int | Non
         return _Verdict(True, Reason.ORIGIN)
     if report.columns is None or not report.tasks:
         return _Verdict(None, Reason.NO_TABLE)
-    chosen = next((candidate for candidate in candidates if candidate.process.pid == report.chosen), None)
+    chosen, others = candidates.chosen, candidates.others
     if chosen is None:
         return _Verdict(None, Reason.NOT_IN_TABLE)
-    if chosen.process.is_exempt:
+    if candidates.is_exempt(chosen):
         return _Verdict(False, Reason.IS_EXEMPT)
-    if total is None:
-        others = _others(candidates, report.chosen)
-        if any(other.process.oom_score_adj != chosen.process.oom_score_adj for other in others):
-            return _Verdict(None, Reason.TOTAL_UNKNOWN)
-        total = 0
-    highest = next(_others(candidates, report.chosen), chosen)
-    if chosen.points >= highest.points:
+    if total is None and any(candidates.scores[other] != candidates.scores[chosen] for other in others):
+        return _Verdict(None, Reason.TOTAL_UNKNOWN)
+    highest = candidates.points[others[0] if others else chosen]
+    if candidates.points[chosen] >= highest:
         return _Verdict(None, Reason.TABLE_IS_CUT) if report.is_cut else _Verdict(True, Reason.HIGHEST)
     if "swapents" not in (report.columns or ()):
         return _Verdict(None, Reason.TABLE_LACKS_COLUMNS)
-    unprivileged = _rated(report, chosen.process, total, may_be_privileged=False)
-    if unprivileged.points >= highest.points:
+    if candidates.unprivileged_points(chosen) >= highest:
         return _Verdict(True, Reason.HIGHEST_BY_PRIVILEGE)
-    swap = _swap_needed(report, chosen, _others(candidates, report.chosen), total, page_kb)
+    swap = _swap_needed(candidates, chosen, _swap_allowed(report, page_kb))
     if swap is not None:
         return _Verdict(True, Reason.HIGHEST_WITH_SWAP, swap)
     return _Verdict(False, Reason.OTHER_IS_HIGHER)
@@ -401,31 +392,31 @@ def _call(node: KilledNode) -> Call:
     return Call.PAGE_FAULT if node.is_machine and node.report.gfp_mask == 0 else Call.ALLOCATION
 
 
-def _hopeless(report: OOMReport, candidates: list[OOMCandidate]) -> _Verdict:
+def _hopeless(report: OOMReport, candidates: Candidates) -> _Verdict:
     """Say whether there was no process to kill."""
     if not report.tasks:
         return _Verdict(None, Reason.NO_TABLE)
-    if any(not candidate.process.is_exempt for candidate in candidates):
+    if candidates.killable:
         # Those that earlier OOMs killed are in the table until they are gone, and are not chosen again.
         return _Verdict(None, Reason.OTHER_IS_HIGHER)
     return _Verdict(None, Reason.TABLE_IS_CUT) if report.is_cut else _Verdict(True, Reason.NONE_KILLABLE)
 
 
-def _swap_needed(
-    report: OOMReport, chosen: OOMCandidate, others: Iterable[OOMCandidate], total: int, page_kb: int
-) -> int | None:
-    """Return the least swap that makes the chosen process the highest, where a cgroup may swap; None: none does.
+def _swap_needed(candidates: Candidates, chosen: int, most: int) -> int | None:
+    """Return the least swap, of ``most`` that a cgroup may use, that makes the chosen process the highest, or None.
 
     A cgroup's total is its limit and as much of the machine's swap as it may use, and its report does not say
     how much swap the machine has.
     """
-    most = _swap_allowed(report, page_kb)
     if not most:
         return None
+    total, scores = candidates.total_pages, candidates.scores
     low, high = total // 1000, (total + most) // 1000
-    for other in others:
-        points = chosen.process.oom_score_adj - other.process.oom_score_adj
-        lacking = _unscored(other, total) - _unscored(chosen, total)
+    # Badness without what oom_score_adj adds.
+    unscored = [points - score * low for points, score in zip(candidates.points, scores, strict=True)]
+    for other in candidates.others:
+        points = scores[chosen] - scores[other]
+        lacking = unscored[other] - unscored[chosen]
         if points > 0:
             low = max(low, -(-lacking // points))
         elif points < 0:
@@ -433,11 +424,6 @@ def _swap_needed(
         elif lacking > 0:
             return None
     return low * 1000 - total if low <= high else None
-
-
-def _unscored(candidate: OOMCandidate, total: int) -> int:
-    """Return the badness without what oom_score_adj adds."""
-    return candidate.points - candidate.process.oom_score_adj * (total // 1000)
 
 
 def _swap_allowed(report: OOMReport, page_kb: int) -> int:
@@ -468,77 +454,28 @@ def _total_pages(report: OOMReport, page_kb: int) -> int | None:
     return report.ram_pages - report.reserved_pages + swap
 
 
-def _ranked(report: OOMReport, tasks: Iterable[Task], page_kb: int, total: int) -> list[OOMCandidate]:
-    """Return the candidates, the highest badness first and those that are exempt last.
-
-    Of equals the chosen one comes first: which of them the kernel meets last the table does not say.
-    """
-    chosen, page_bytes, rows = report.chosen, page_kb * 1024, [*tasks]
-    tables = [
-        (task.page_table_bytes or 0) // page_bytes if task.page_table_pages is None else task.page_table_pages
-        for task in rows
-    ]
-    processes = [
-        *map(
-            Process,
-            [task.pid for task in rows],
-            repeat(report.oom_cgroup or ROOT),
-            [task.rss_pages for task in rows],
-            [task.swap_pages or 0 for task in rows],
-            tables,
-            [task.oom_score_adj for task in rows],
-            [task.name for task in rows],
-        )
-    ]
-    privileged = [task.uid == _ROOT_UID for task in rows]
-    candidates = candidates_in(report.release, processes, total, privileged)
-    order = [
-        (process.is_exempt, -candidate.used_pages - candidate.adjustment_pages, process.pid != chosen, number)
-        for number, (process, candidate) in enumerate(zip(processes, candidates, strict=True))
-    ]
-    order.sort()
-    return [candidates[place[-1]] for place in order]
-
-
-def _others(ranked: Iterable[OOMCandidate], chosen: int | None) -> Iterator[OOMCandidate]:
-    """Yield those that could have been chosen as well, the highest badness first."""
-    for candidate in ranked:
-        if candidate.process.is_exempt:
-            return  # and so are the rest
-        if candidate.process.pid != chosen:
-            yield candidate
-
-
-def _rated(report: OOMReport, process: Process, total: int, *, may_be_privileged: bool = True) -> OOMCandidate:
-    # The table does not say who has CAP_SYS_ADMIN; root usually does.
-    is_privileged = may_be_privileged and report.tasks[process.pid].uid == _ROOT_UID
-    return candidate_in(report.release, process, total, is_privileged=is_privileged)
-
-
-def _victims(report: OOMReport, ranked: Iterable[OOMCandidate], total: int | None) -> tuple[AutopsyVictim, ...]:
-    victims = report.victims
-    candidates = {candidate.process.pid: candidate for candidate in ranked if candidate.process.pid in victims}
+def _victims(report: OOMReport, candidates: Candidates, total: int | None) -> tuple[AutopsyVictim, ...]:
     found = []
-    for pid, victim in victims.items():
-        task = report.tasks.get(pid)
-        each = candidates.get(pid)
+    for pid, victim in report.victims.items():
+        task, place = report.tasks.get(pid), candidates.place(pid)
         adj = victim.oom_score_adj if task is None else task.oom_score_adj
-        points = None if each is None or total is None or each.process.is_exempt else each.points
+        is_known = total is not None and place is not None and not candidates.is_exempt(place)
         rss = None if victim.rss_kb is None else victim.rss_kb * 1024
+        points = None if place is None or not is_known else candidates.points[place]
         found.append(AutopsyVictim(pid, victim.name, adj, points, rss, victim.is_reaped))
     return tuple(found)
 
 
-def _task(each: OOMCandidate, report: OOMReport, total: int | None, page_bytes: int) -> AutopsyTask:
-    process = each.process
-    is_known = total is not None and not process.is_exempt
+def _task(candidates: Candidates, page_bytes: int, place: int, *, is_known: bool) -> AutopsyTask:
+    task = candidates.tasks[place]
+    is_known = is_known and not candidates.is_exempt(place)
     return AutopsyTask(
-        pid=process.pid,
-        name=process.name,
-        uid=report.tasks[process.pid].uid,
-        oom_score_adj=process.oom_score_adj,
-        badness=each.points if is_known else None,
-        used_pages=each.used_pages,
-        adjustment_pages=each.adjustment_pages if is_known else None,
-        swap_bytes=None if report.tasks[process.pid].swap_pages is None else process.swap_pages * page_bytes,
+        pid=task.pid,
+        name=task.name,
+        uid=task.uid,
+        oom_score_adj=task.oom_score_adj,
+        badness=candidates.points[place] if is_known else None,
+        used_pages=candidates.used_pages[place],
+        adjustment_pages=candidates.adjustment_pages[place] if is_known else None,
+        swap_bytes=None if task.swap_pages is None else task.swap_pages * page_bytes,
     )

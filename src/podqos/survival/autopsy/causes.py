@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from enum import StrEnum
 
 from msgspec import Struct
 
-from podqos.kernel.oom import OOMCandidate
 from podqos.kernel.oom_circumstances import Origin
 from podqos.kernel.oom_report import OOMReport
+from podqos.kernel.task_table import Task
 from podqos.model.pod import Pod
 from podqos.qos.cgroup_paths import CgroupLevel
+from podqos.survival.autopsy.candidates import Candidates
 from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode, chosen_name, origin_of
 from podqos.survival.autopsy.inside import OWN_LIMIT
 from podqos.survival.autopsy.shortage import OF_NO_USE, Shortage, ShortageKind, free_bytes
@@ -89,7 +90,7 @@ class AutopsyCause(Struct, frozen=True, rename="camel", gc=False):
 
 
 def causes_of(
-    node: KilledNode, shortage: Shortage | None, candidates: Sequence[OOMCandidate], own: Collection[int]
+    node: KilledNode, shortage: Shortage | None, candidates: Candidates, own: Collection[int]
 ) -> Iterator[AutopsyCause]:
     """Yield what was behind an OOM, the main cause first. ``own`` are the victim and what belongs to it."""
     if node.ran_out.level is CgroupLevel.UNKNOWN:
@@ -155,101 +156,87 @@ def _volumes_in_memory(pod: Pod | None) -> tuple[str, ...]:
     return () if pod is None else tuple(volume.name for volume in pod.spec.volumes if volume.is_in_memory)
 
 
-def _owner_causes(node: KilledNode, candidates: Sequence[OOMCandidate], own: Collection[int]) -> Iterator[AutopsyCause]:
+def _owner_causes(node: KilledNode, candidates: Candidates, own: Collection[int]) -> Iterator[AutopsyCause]:
     """Yield which process is furthest above its request; those that no pod has are measured by the reservation."""
     capacity = node.capacity_bytes
     basis = capacity or _limit_bytes(node.report)
-    if basis is None or node.report.is_cut or not candidates:
+    if basis is None or node.report.is_cut or not candidates.tasks:
         return
     if not node.is_kubernetes:
         yield from _program_cause(node, candidates, own, basis)
         return
-    above: list[tuple[int, OOMCandidate]] = []
-    beside, size = 0, node.page_bytes
+    pids, scores, rss, size = candidates.pids, candidates.scores, candidates.rss_pages, node.page_bytes
     # Many processes share a score.
-    requests = {
-        adj: (node.is_pods(adj), node.request_bytes(adj, basis))
-        for adj in {candidate.process.oom_score_adj for candidate in candidates}
+    of_pods = {score for score in {*scores} if node.is_pods(score)}
+    requests = {score: node.request_bytes(score, basis) for score in of_pods}
+    others = [pages for pages, score in zip(rss, scores, strict=True) if score not in of_pods]
+    beside = min(MOST_BYTES, sum(others) * size)
+    above = {
+        place: rss[place] * size - request
+        for place in candidates.ranking
+        if (request := requests.get(scores[place])) is not None
     }
-    for candidate in candidates:
-        used = candidate.process.rss_pages * size
-        is_pods, request = requests[candidate.process.oom_score_adj]
-        if not is_pods:
-            beside = min(MOST_BYTES, beside + used)
-        elif request is not None:
-            above.append((used - request, candidate))
-    above.sort(key=lambda found: (-found[0], found[1].process.pid not in own))
+    furthest = max(above, key=lambda place: (above[place], pids[place] in own), default=None)
     reserved = None if node.reservations is None else sum(node.reservations)
-    most = max(0, above[0][0] if above else 0)
+    most = 0 if furthest is None else max(0, above[furthest])
     is_beside = beside > max(most, basis // _SHARE) if reserved is None else beside - reserved > most
     if is_beside:
         yield AutopsyCause(Cause.SYSTEM_DAEMONS, beside, reserved)
-    victim_pages = max(
-        (candidate.process.rss_pages for candidate in candidates if candidate.process.pid in own), default=0
-    )
-    asked = [found for found in above if found[1].process.pid == node.report.trigger_pid]
-    bursts = [found for found in asked if found[1].process.rss_pages > victim_pages]
+    asked = candidates.place(node.report.trigger_pid)
+    if asked is not None and rss[asked] <= max(
+        (pages for pages, pid in zip(rss, pids, strict=True) if pid in own), default=0
+    ):
+        asked = None
     found = [
-        (amount, candidate)
-        for amount, candidate in dict.fromkeys([*bursts, *above[:1]])
-        if amount > 0 and _is_cause(node, candidate, basis)
+        place
+        for place in dict.fromkeys((asked, furthest))
+        if place is not None and above.get(place, 0) > 0 and _is_cause(node, rss[place], basis)
     ]
-    for amount, candidate in found:
-        used = candidate.process.rss_pages * node.page_bytes
-        yield _use(node, candidate, own, None if capacity is None else used - amount, is_above=True)
+    for place in found:
+        request = None if capacity is None else rss[place] * size - above[place]
+        yield _use(node, candidates.tasks[place], own, request, is_above=True)
     if not found and not is_beside:
         # None is above its request: they request more than there is.
-        largest = max(candidates, key=lambda candidate: candidate.process.rss_pages)
-        if _is_cause(node, largest, basis):
-            yield _use(node, largest, own)
+        largest = max(candidates.ranking, key=rss.__getitem__)
+        if _is_cause(node, rss[largest], basis):
+            yield _use(node, candidates.tasks[largest], own)
 
 
-def _is_cause(node: KilledNode, candidate: OOMCandidate, basis_bytes: int) -> bool:
+def _is_cause(node: KilledNode, rss_pages: int, basis_bytes: int) -> bool:
     """Whether a process uses enough to be one."""
-    return candidate.process.rss_pages * node.page_bytes * _LEAST_SHARE >= basis_bytes
+    return rss_pages * node.page_bytes * _LEAST_SHARE >= basis_bytes
 
 
 def _program_cause(
-    node: KilledNode, candidates: Sequence[OOMCandidate], own: Collection[int], basis_bytes: int
+    node: KilledNode, candidates: Candidates, own: Collection[int], basis_bytes: int
 ) -> Iterator[AutopsyCause]:
     """Yield the program that uses most, all its processes together, where that is enough to be a cause."""
-    programs: dict[str, list[OOMCandidate]] = {}
-    for candidate in candidates:
-        programs.setdefault(candidate.process.name, []).append(candidate)
-
-    def used(members: Sequence[OOMCandidate]) -> int:
-        return min(MOST_BYTES, sum(candidate.process.rss_pages for candidate in members) * node.page_bytes)
-
-    members = max(programs.values(), key=used)
-    if used(members) * _LEAST_SHARE < basis_bytes:
+    used: dict[str, int] = {}
+    tasks = candidates.tasks
+    for place in candidates.ranking:
+        name = tasks[place].name
+        used[name] = used.get(name, 0) + tasks[place].rss_pages
+    name = max(used, key=lambda name: min(MOST_BYTES, used[name] * node.page_bytes))
+    held = min(MOST_BYTES, used[name] * node.page_bytes)
+    if held * _LEAST_SHARE < basis_bytes:
         return
-    largest = max(members, key=lambda candidate: candidate.process.rss_pages).process
-    is_own = any(candidate.process.pid in own for candidate in members)
-    yield AutopsyCause(
-        Cause.OWN_USE if is_own else Cause.NEIGHBOUR,
-        used(members),
-        pid=largest.pid,
-        name=largest.name,
-        processes=len(members),
-    )
+    members = [tasks[place] for place in candidates.ranking if tasks[place].name == name]
+    largest = max(members, key=lambda task: task.rss_pages)
+    is_own = any(task.pid in own for task in members)
+    cause = Cause.OWN_USE if is_own else Cause.NEIGHBOUR
+    yield AutopsyCause(cause, held, pid=largest.pid, name=largest.name, processes=len(members))
 
 
 def _use(
-    node: KilledNode,
-    each: OOMCandidate,
-    own: Collection[int],
-    request_bytes: int | None = None,
-    *,
-    is_above: bool = False,
+    node: KilledNode, task: Task, own: Collection[int], request_bytes: int | None = None, *, is_above: bool = False
 ) -> AutopsyCause:
-    process = each.process
     return AutopsyCause(
-        Cause.OWN_USE if process.pid in own else Cause.NEIGHBOUR,
-        process.rss_pages * node.page_bytes,
+        Cause.OWN_USE if task.pid in own else Cause.NEIGHBOUR,
+        task.rss_pages * node.page_bytes,
         request_bytes,
-        process.pid,
-        process.name,
-        1000 - process.oom_score_adj if is_above else None,
+        task.pid,
+        task.name,
+        1000 - task.oom_score_adj if is_above else None,
     )
 
 

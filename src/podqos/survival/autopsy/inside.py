@@ -5,15 +5,16 @@ Only its own processes were candidates there: requests, class and priority of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
+from heapq import nsmallest
 
 from msgspec import Struct
 
-from podqos.kernel.oom import OOMCandidate
 from podqos.model.pod import QOSClass
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, oom_scores
+from podqos.survival.autopsy.candidates import Candidates
 from podqos.survival.autopsy.facts import KilledNode
 
 OWN_LIMIT = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM, CgroupLevel.CGROUP}
@@ -21,7 +22,7 @@ OWN_LIMIT = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM, CgroupL
 _POD = {CgroupLevel.CONTAINER, CgroupLevel.POD}
 _MOST_LARGEST = 3
 _MOST_SCORES = 5
-_OF_OTHERS = frozenset(range(-999, -996))
+_OF_OTHERS = range(-999, -996)
 """What kubelets and runtimes give themselves, sandboxes and Guaranteed pods, by their versions; a process that a
 runtime starts in a container may keep it for a while, or for good."""
 _OF_RUNTIME = "runc:["
@@ -58,21 +59,18 @@ class InsideLimit(Struct, frozen=True, rename="camel", gc=False):
     """Processes that live on, because memory.oom.group is not set; None where that is not known."""
 
 
-def inside_of(node: KilledNode, candidates: Sequence[OOMCandidate]) -> InsideLimit | None:
+def inside_of(node: KilledNode, candidates: Candidates) -> InsideLimit | None:
     """Return what is known of the processes below a limit; None where it is not one pod's or daemon's, or no table."""
-    if node.is_machine or node.ran_out.level not in OWN_LIMIT or not candidates:
+    if node.is_machine or node.ran_out.level not in OWN_LIMIT or not candidates.tasks:
         return None
-    size = node.page_bytes
-    processes = [candidate.process for candidate in candidates]
-    sizes = sorted((-process.rss_pages, process.pid, place) for place, process in enumerate(processes))
+    size, rss = node.page_bytes, candidates.rss_pages
+    sizes = nsmallest(_MOST_LARGEST, zip([-pages for pages in rss], candidates.pids, range(len(rss)), strict=True))
     largest = tuple(
-        LargeProcess(process.pid, process.name, process.rss_pages * size, process.swap_pages * size)
-        for process in (processes[place] for *_, place in sizes[:_MOST_LARGEST])
+        LargeProcess(pid, candidates.tasks[place].name, rss[place] * size, candidates.swap_pages[place] * size)
+        for _, pid, place in sizes
     )
     scores = _own_scores(node, candidates)
-    return InsideLimit(
-        len(candidates), largest, scores[:_MOST_SCORES], max(0, len(scores) - _MOST_SCORES), _survivors(node)
-    )
+    return InsideLimit(len(rss), largest, scores[:_MOST_SCORES], max(0, len(scores) - _MOST_SCORES), _survivors(node))
 
 
 def _survivors(node: KilledNode) -> int | None:
@@ -83,26 +81,26 @@ def _survivors(node: KilledNode) -> int | None:
         return None
     if not any(victim.is_reaped for victim in report.victims.values()):
         return None
-    return sum(pid not in report.victims for pid in report.tasks) or None
+    return len(report.tasks.keys() - report.victims.keys()) or None
 
 
-def _own_scores(node: KilledNode, candidates: Sequence[OOMCandidate]) -> tuple[OwnScore, ...]:
+def _own_scores(node: KilledNode, candidates: Candidates) -> tuple[OwnScore, ...]:
     if node.ran_out.level not in _POD:
         return ()
     given, container = _given_scores(node)
     if not given:
         return ()
-    given |= _OF_OTHERS
-    processes = [candidate.process for candidate in candidates if candidate.process.oom_score_adj not in given]
-    processes.sort(key=lambda process: process.pid)
+    usual = {score for score in {*candidates.scores} if score in given or score in _OF_OTHERS}
+    tasks = [task for task in candidates.tasks if task.oom_score_adj not in usual]
+    tasks.sort(key=lambda task: task.pid)
     return tuple(
-        OwnScore(process.pid, process.name, process.oom_score_adj, container)
-        for process in processes
-        if not process.name.startswith(_OF_RUNTIME)
+        OwnScore(task.pid, task.name, task.oom_score_adj, container)
+        for task in tasks
+        if not task.name.startswith(_OF_RUNTIME)
     )
 
 
-def _given_scores(node: KilledNode) -> tuple[set[int], int | None]:
+def _given_scores(node: KilledNode) -> tuple[Collection[int], int | None]:
     """Return the scores that the kubelet gives the containers there, and the container's where there is one alone."""
     profile, capacity, pod = node.facts.profile, node.capacity_bytes, node.pod
     lowest = profile.guaranteed_oom_score_adj
@@ -119,4 +117,4 @@ def _given_scores(node: KilledNode) -> tuple[set[int], int | None]:
     first = next(iter(node.report.tasks.values())).oom_score_adj  # the container's own first process
     if place.level is CgroupLevel.CONTAINER and first in burstable:
         return {first}, first
-    return set(burstable), None
+    return burstable, None

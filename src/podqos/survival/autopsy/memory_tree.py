@@ -6,15 +6,15 @@ says of the victim alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from heapq import nlargest
 
 from msgspec import Struct
 
 from podqos.kernel.oom_report import OOMReport, Victim
-from podqos.kernel.task_table import Task
 from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace, place_of
+from podqos.survival.autopsy.candidates import Candidates
 from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode
 from podqos.survival.autopsy.shortage import MemoryParts, Shortage
 
@@ -73,34 +73,46 @@ class MemoryBar(Struct, frozen=True, rename="camel", gc=False, kw_only=True):
 
 
 def memory_tree(
-    node: KilledNode, shortage: Shortage | None, tasks: Collection[Task], most_shown: int, peak_bytes: int | None = None
+    node: KilledNode, shortage: Shortage | None, candidates: Candidates, most_shown: int, peak_bytes: int | None = None
 ) -> tuple[MemoryBar, ...]:
     """Return the tree; empty where the report has neither figures nor processes. The largest processes are shown."""
-    size, victims = node.page_bytes, node.report.victims
+    victims, pids = node.report.victims, candidates.pids
     lone = [victim for victim in victims.values() if victim.rss_parts_kb and victim.pid not in node.report.tasks]
-    if shortage is None and not tasks and not lone:
+    if shortage is None and not pids and not lone:
         return ()
     above = [*_above(node, shortage, peak_bytes)]
     depth = len(above)
-    largest = nlargest(most_shown, tasks, key=lambda task: _resident(task, size))
-    missing = [task for task in tasks if task.pid in victims and task not in largest] if victims else []
-    if missing:  # a victim is shown, however small
-        kept = [task for task in largest if task.pid in victims] + missing
-        kept += [task for task in largest if task.pid not in victims]
-        largest = sorted(kept[:most_shown], key=lambda task: -_resident(task, size))
-    rest = [_others(tasks, largest, size, depth)] if len(tasks) > len(largest) else []
+    killed = {place for pid in victims if (place := candidates.place(pid)) is not None}
+    shown = _shown(node, candidates, killed, most_shown)
+    rest = [_others(node, candidates, shown, depth)] if len(pids) > len(shown) else []
     cgroups = [*_each_below(node, depth, most_shown)]
     way = next((place + 1 for place, (path, _) in enumerate(cgroups) if path == node.report.task_cgroup), 0)
     below = [bar for _, bar in cgroups] if way else [*_below(node, depth)]
-    if not below or not (lone or any(task.pid in victims for task in largest)):
+    if not below or not (lone or killed.intersection(shown)):
         alike = [*(_lone(victim, depth) for victim in lone[:most_shown])]
-        return (*above, *(bar for _, bar in cgroups), *alike, *(_process(node, task, depth) for task in largest), *rest)
+        processes = [_process(node, candidates, place, depth) for place in shown]
+        return (*above, *(bar for _, bar in cgroups), *alike, *processes, *rest)
     inner = (below[way - 1] if way else below[-1]).depth + 1
     dead = [*(_lone(victim, inner) for victim in lone[:most_shown])]
-    dead += [_process(node, task, inner) for task in largest if task.pid in victims]
-    alive = [_process(node, task, depth) for task in largest if task.pid not in victims]
+    dead += [_process(node, candidates, place, inner) for place in shown if place in killed]
+    alive = [_process(node, candidates, place, depth) for place in shown if place not in killed]
     way = way or len(below)
     return (*above, *below[:way], *dead, *below[way:], *alive, *rest)
+
+
+def _shown(node: KilledNode, candidates: Candidates, killed: set[int], most_shown: int) -> list[int]:
+    """Return the places of the largest processes; a victim is shown, however small."""
+    size = node.page_bytes
+    columns = zip(candidates.rss_pages, candidates.swap_pages, candidates.table_bytes, strict=True)
+    resident = [(rss + swap) * size + tables for rss, swap, tables in columns]
+    places = sorted(range(len(resident)), key=resident.__getitem__, reverse=True)
+    largest = places[:most_shown]
+    missing = sorted(killed.difference(largest))
+    if not missing:
+        return largest
+    kept = [place for place in largest if place in killed] + missing
+    kept += [place for place in largest if place not in killed]
+    return sorted(kept[:most_shown], key=resident.__getitem__, reverse=True)
 
 
 def _each_below(node: KilledNode, depth: int, most_shown: int) -> Iterator[tuple[str, MemoryBar]]:
@@ -201,26 +213,15 @@ def _name(place: CgroupPlace, path: str) -> str:
     return {CgroupLevel.POD: place.pod_uid, CgroupLevel.CONTAINER: place.container_id}.get(place.level, path)
 
 
-def _resident(task: Task, page_bytes: int) -> int:
-    """Return the memory that a process uses, and its swap."""
-    tables = task.page_table_pages
-    if tables is None:
-        return (task.rss_pages + (task.swap_pages or 0)) * page_bytes + (task.page_table_bytes or 0)
-    return (task.rss_pages + (task.swap_pages or 0) + tables) * page_bytes
-
-
-def _tables(task: Task, page_bytes: int) -> int:
-    return (task.page_table_bytes or 0) if task.page_table_pages is None else task.page_table_pages * page_bytes
-
-
-def _process(node: KilledNode, task: Task, depth: int) -> MemoryBar:
-    size = node.page_bytes
+def _process(node: KilledNode, candidates: Candidates, place: int, depth: int) -> MemoryBar:
+    size, task, tables = node.page_bytes, candidates.tasks[place], candidates.table_bytes[place]
+    rss, swap = task.rss_pages * size, candidates.swap_pages[place] * size
     victim = node.report.victims.get(task.pid)
     has_tables = task.page_table_bytes is not None or task.page_table_pages is not None
     split = task.rss_parts_pages and tuple(pages * size for pages in task.rss_parts_pages)
     if not split and victim is not None and victim.rss_parts_kb:
         split = tuple(kilobytes * 1024 for kilobytes in victim.rss_parts_kb)
-        if abs(sum(split) - task.rss_pages * size) * _TOLERANCE > task.rss_pages * size:
+        if abs(sum(split) - rss) * _TOLERANCE > rss:
             split = None  # it has grown or shrunk since the table was written
     anon, file, shmem = split or (None, None, None)
     return MemoryBar(
@@ -229,13 +230,13 @@ def _process(node: KilledNode, task: Task, depth: int) -> MemoryBar:
         name=task.name,
         pid=task.pid,
         is_killed=victim is not None,
-        used_bytes=min(MOST_BYTES, _resident(task, size)),
+        used_bytes=min(MOST_BYTES, rss + swap + tables),
         anon_bytes=anon,
         file_bytes=file,
         shmem_bytes=shmem,
-        rss_bytes=min(MOST_BYTES, task.rss_pages * size),
-        kernel_bytes=min(MOST_BYTES, _tables(task, size)) if has_tables else None,
-        swap_bytes=None if task.swap_pages is None else min(MOST_BYTES, task.swap_pages * size),
+        rss_bytes=min(MOST_BYTES, rss),
+        kernel_bytes=min(MOST_BYTES, tables) if has_tables else None,
+        swap_bytes=None if task.swap_pages is None else min(MOST_BYTES, swap),
     )
 
 
@@ -256,18 +257,18 @@ def _lone(victim: Victim, depth: int) -> MemoryBar:
     )
 
 
-def _others(tasks: Collection[Task], shown: Sequence[Task], page_bytes: int, depth: int) -> MemoryBar:
+def _others(node: KilledNode, candidates: Candidates, shown: Sequence[int], depth: int) -> MemoryBar:
     """Return those that are not shown, together."""
-    resident = sum([task.rss_pages for task in tasks]) - sum([task.rss_pages for task in shown])
-    swapped = sum([task.swap_pages or 0 for task in tasks]) - sum([task.swap_pages or 0 for task in shown])
-    tables = sum([_tables(task, page_bytes) for task in tasks]) - sum([_tables(task, page_bytes) for task in shown])
+    columns = (candidates.rss_pages, candidates.swap_pages, candidates.table_bytes)
+    resident, swapped, tables = (sum(column) - sum([column[place] for place in shown]) for column in columns)
+    size = node.page_bytes
     return MemoryBar(
         kind=BarKind.OTHERS,
         depth=depth,
         name="",
-        tasks=len(tasks) - len(shown),
-        used_bytes=min(MOST_BYTES, (resident + swapped) * page_bytes + tables),
-        rss_bytes=min(MOST_BYTES, resident * page_bytes),
+        tasks=len(candidates.tasks) - len(shown),
+        used_bytes=min(MOST_BYTES, (resident + swapped) * size + tables),
+        rss_bytes=min(MOST_BYTES, resident * size),
         kernel_bytes=min(MOST_BYTES, tables),
-        swap_bytes=min(MOST_BYTES, swapped * page_bytes),
+        swap_bytes=min(MOST_BYTES, swapped * size),
     )

@@ -8,22 +8,24 @@ All holds for that moment: memory that keeps growing reaches every limit in the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from enum import StrEnum
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
+from itertools import accumulate
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.priority import SYSTEM_PRIORITIES
-from podqos.kernel.oom import OOMCandidate, Process
 from podqos.model.pod import SYSTEM_NODE_CRITICAL, Container, Pod, PodSpec, QOSClass
+from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY, ResourceRequirements
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, oom_scores
+from podqos.survival.autopsy.candidates import Candidates
 from podqos.survival.autopsy.causes import kubelet_available_bytes, race_at
 from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode, is_guaranteed
 from podqos.survival.autopsy.inside import OWN_LIMIT
@@ -39,11 +41,11 @@ from podqos.survival.counterfactual.pod_changes import (
 from podqos.survival.forecast.race import run_race, winning_threshold_bytes
 
 _MIB, _GIB = 1 << 20, 1 << 30
+_CRITICAL = SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]
 _FEW_GIB, _MANY_GIB = 2, 8  # from there on a size, or another amount, is in whole gibibytes
 _MANY_HUGE_PAGES = 20  # parts of the machine: fewer are not worth a change
 _LEAST_USE_BYTES = _MIB
 _LEAST_USE_SHARE = 100
-_Change = Callable[[Process], Process]
 
 
 class SavedBy(StrEnum):
@@ -109,72 +111,61 @@ class Saving(Struct, frozen=True, rename="camel", gc=False):
 class RepeatedKill:
     """The kernel's choice in one OOM, to be made again with a change to the victim and what belongs to it."""
 
-    def __init__(
-        self,
-        candidates: Sequence[OOMCandidate],
-        rate: Callable[[Process], OOMCandidate],
-        chosen: int,
-        own: Collection[int],
-        lacking_pages: int,
-    ) -> None:
-        """Take the candidates in the order of the ranking, and what gives a process its badness.
-
-        The kernel kills until ``lacking_pages`` are freed.
-        """
-        mine = {candidate.process.pid: candidate for candidate in candidates if candidate.process.pid in own}
-        self.victim = mine[chosen].process
-        self.used_pages = sum(candidate.used_pages for candidate in mine.values())
-        self.rivals = [
-            candidate
-            for candidate in candidates
-            if candidate.process.pid not in own and not candidate.process.is_exempt
-        ]
+    def __init__(self, candidates: Candidates, chosen: int, own: Collection[int], lacking_pages: int) -> None:
+        """Take the places of the victim and of what belongs to it. The kernel kills until enough pages are freed."""
+        pids, scores, used = candidates.pids, candidates.scores, candidates.used_pages
+        self.victim = candidates.tasks[chosen]
+        self.used_pages = sum([used for used, pid in zip(used, pids, strict=True) if pid in own])
+        rivals = [place for place in candidates.killable if pids[place] not in own]
+        freed = accumulate(max(1, candidates.rss_pages[place]) for place in rivals)
+        last = next((place for place, pages in zip(rivals, freed, strict=True) if pages >= lacking_pages), None)
+        self._least_points = None if last is None else candidates.points[last]
+        """Of the last that would have died instead; None: there are not enough of them."""
+        self.excess_points = 0 if last is None else candidates.points[chosen] - candidates.points[last] + 1
+        """By how much the victim's badness has to be less, where no other process of its own is in the way."""
+        self.points_per_score = candidates.total_pages // 1000
+        first = rivals[0] if rivals else None
+        self.instead = (
+            None if first is None else Instead(pids[first], candidates.tasks[first].name, candidates.points[first])
+        )
+        """Who dies first where the victim is spared."""
         # Whatever changes, of the others with one score the first stays the first.
-        others = [
-            candidate.process
-            for candidate in mine.values()
-            if candidate.process.pid != chosen and not candidate.process.is_exempt
-        ]
-        firsts = {other.oom_score_adj: other for other in reversed(others)}
-        self._own = [self.victim, *firsts.values()]
-        self._rate = rate
-        self._lacking_pages = lacking_pages
+        firsts = {scores[place]: place for place in reversed(candidates.others) if pids[place] in own}
+        self._own = [chosen, *firsts.values()]
+        self._used = [used[place] for place in self._own]
+        self._scores = [scores[place] for place in self._own]
+        self._candidates = candidates
 
-    def spares(self, change: _Change, less_pages: int = 0) -> bool:
-        """Whether neither the victim nor what belongs to it dies; of equals they do."""
-        lacking = self._lacking_pages - less_pages
-        best = max(self._rate(change(process)).points for process in self._own)
-        for rival in self.rivals:
-            if lacking <= 0 or rival.points <= best:
-                break
-            lacking -= max(1, rival.process.rss_pages)
-        return lacking <= 0
+    def spares(self, *, less_pages: int = 0, oom_score_adj: int | None = None) -> bool:
+        """Whether neither the victim nor what belongs to it dies; of equals they do.
 
-    def instead(self, less_pages: int = 0) -> Instead | None:
-        """Return who dies first where the victim is spared."""
-        if self._lacking_pages <= less_pages:
-            return None
-        first = self.rivals[0]
-        return Instead(first.process.pid, first.process.name, first.points)
+        The victim uses so much less, and whoever has its score has that one.
+        """
+        used, scores = [self._used[0] - less_pages, *self._used[1:]], self._scores
+        if oom_score_adj is not None:
+            scores = [oom_score_adj if score == self.victim.oom_score_adj else score for score in scores]
+        least = self._least_points
+        return least is not None and self._candidates.highest_points(self._own, used, scores) < least
 
 
-def own_of(
-    node: KilledNode, processes: Sequence[Process], chosen: int | None, killed: Collection[int]
-) -> frozenset[int]:
+def own_of(node: KilledNode, candidates: Candidates) -> Collection[int]:
     """Return which processes belong to the victim, as far as the table shows: it does not say whose a process is.
 
     All of a container or pod that ran out; all that died with the victim; else those with the victim's score, which the
     request gives a Burstable container; scores that many share count only with the same name.
     """
-    own = {pid for pid in (chosen, *killed) if pid is not None}
-    victim = next((process for process in processes if process.pid == chosen), None)
-    if victim is None:
-        return frozenset(own)
+    report = node.report
+    own = {*([] if report.chosen is None else [report.chosen]), *(report.victims if report.group is not None else ())}
+    if candidates.chosen is None:
+        return own
     if not node.is_machine and node.ran_out.level in {CgroupLevel.CONTAINER, CgroupLevel.POD}:
-        return frozenset(own | {process.pid for process in processes})
-    is_telling = node.is_pods(victim.oom_score_adj) and 0 < victim.oom_score_adj < BEST_EFFORT_OOM_SCORE_ADJ - 1
-    alike = (process for process in processes if process.oom_score_adj == victim.oom_score_adj)
-    return frozenset(own | {process.pid for process in alike if is_telling or process.name == victim.name})
+        return own.union(candidates.pids)
+    victim = candidates.tasks[candidates.chosen]
+    score, name = victim.oom_score_adj, victim.name
+    is_telling = node.is_pods(score) and 0 < score < BEST_EFFORT_OOM_SCORE_ADJ - 1
+    return own.union(
+        task.pid for task in candidates.tasks if task.oom_score_adj == score and (is_telling or task.name == name)
+    )
 
 
 def is_shared(node: KilledNode) -> bool:
@@ -213,21 +204,15 @@ def _by_use(node: KilledNode, decision: RepeatedKill | None) -> Iterator[Saving]
     Only what its owner could do something with: neither a few pages, which any other moment turns round, nor most of
     what it does.
     """
-    if decision is None or not decision.rivals:
+    if decision is None:
         return
-    victim, size = decision.victim, node.page_bytes
-
-    def lighter(pages: int) -> _Change:
-        return lambda process: (
-            replace(process, rss_pages=process.rss_pages - pages) if process.pid == victim.pid else process
-        )
-
-    least_pages = max(-(-_LEAST_USE_BYTES // size), victim.rss_pages // _LEAST_USE_SHARE)
-    if decision.spares(lighter(min(victim.rss_pages, least_pages))):
+    rss, size = decision.victim.rss_pages, node.page_bytes
+    least_pages = max(-(-_LEAST_USE_BYTES // size), rss // _LEAST_USE_SHARE)
+    if decision.spares(less_pages=min(rss, least_pages)):
         return
-    pages = least(1, victim.rss_pages // 2, 1, lambda amount: decision.spares(lighter(amount)))
+    pages = least(1, rss // 2, 1, lambda pages: decision.spares(less_pages=pages), decision.excess_points)
     if pages is not None:
-        yield Saving(SavedBy.USAGE, pages * size, (victim.rss_pages - pages) * size, instead=decision.instead())
+        yield Saving(SavedBy.USAGE, pages * size, (rss - pages) * size, instead=decision.instead)
 
 
 def _by_size(node: KilledNode, shortage: Shortage) -> Iterator[Saving]:
@@ -285,14 +270,9 @@ def _by_manifest(node: KilledNode, decision: RepeatedKill | None) -> Iterator[Sa
     if not is_pods or is_guaranteed(node, victim.oom_score_adj):
         return
 
-    def scored(value: int) -> _Change:
-        return lambda process: (
-            replace(process, oom_score_adj=value) if process.oom_score_adj == victim.oom_score_adj else process
-        )
-
-    yield from _by_request(node, decision, scored)
+    yield from _by_request(node, decision)
     lowest = node.facts.profile.guaranteed_oom_score_adj
-    if decision.spares(scored(lowest)):
+    if decision.spares(oom_score_adj=lowest):
         amount = min(MOST_BYTES, with_headroom(decision.used_pages * node.page_bytes))
         yield Saving(
             SavedBy.CLASS,
@@ -301,26 +281,34 @@ def _by_manifest(node: KilledNode, decision: RepeatedKill | None) -> Iterator[Sa
             in_mebibytes(amount).value,
             lowest,
             QOSClass.GUARANTEED,
-            instead=decision.instead(),
+            instead=decision.instead,
         )
-    pod = node.pod if node.pod is not None and node.pod.spec.containers else _sketched(None)
-    priority = SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]
-    spec = replace(pod.spec, priority_class_name=SYSTEM_NODE_CRITICAL, priority=priority)
-    critical = _score(node, replace(pod, spec=spec), pod.spec.containers[0].name, 1)
-    if node.facts.profile.lowest_score_for != "nobody" and decision.spares(scored(critical)):
-        yield Saving(SavedBy.PRIORITY, oom_score_adj=critical, priority=priority, instead=decision.instead())
+    critical = _critical_score(node.facts.profile)
+    if critical is not None and decision.spares(oom_score_adj=critical):
+        yield Saving(SavedBy.PRIORITY, oom_score_adj=critical, priority=_CRITICAL, instead=decision.instead)
 
 
-def _by_request(node: KilledNode, decision: RepeatedKill, scored: Callable[[int], _Change]) -> Iterator[Saving]:
+@lru_cache(maxsize=8)
+def _critical_score(profile: Profile) -> int | None:
+    """Return the score that system-node-critical gives the containers of any pod; None: it gives none."""
+    if profile.lowest_score_for == "nobody":
+        return None
+    pod = _sketched(None)
+    spec = replace(pod.spec, priority_class_name=SYSTEM_NODE_CRITICAL, priority=_CRITICAL)
+    return oom_scores(replace(pod, spec=spec), QOSClass.BURSTABLE, 1, profile)[0].value
+
+
+def _by_request(node: KilledNode, decision: RepeatedKill) -> Iterator[Saving]:
     """Yield the least request with which another dies; where the node's size is not known, the score it has to give."""
     profile, capacity, adj = node.facts.profile, node.capacity_bytes, decision.victim.oom_score_adj
     burstable = QOSClass.BURSTABLE if node.victim.qos_class is QOSClass.BEST_EFFORT else None
+    floor = 1000 + profile.guaranteed_oom_score_adj
+    likely = -(-decision.excess_points // max(1, decision.points_per_score))
+    lower = least(1, adj - floor, 1, lambda by: decision.spares(oom_score_adj=adj - by), likely)
     if capacity is None:
-        floor = 1000 + profile.guaranteed_oom_score_adj
-        lower = least(1, adj - floor, 1, lambda by: decision.spares(scored(adj - by)))
         if lower is not None:
             score = adj - lower
-            yield Saving(SavedBy.REQUEST, None, None, None, score, burstable, instead=decision.instead())
+            yield Saving(SavedBy.REQUEST, None, None, None, score, burstable, instead=decision.instead)
         return
     pod, container = _container(node, adj, capacity)
     holder = holder_of(pod, container, MEMORY, profile)
@@ -328,26 +316,27 @@ def _by_request(node: KilledNode, decision: RepeatedKill, scored: Callable[[int]
     request, limit = stated.requests.get(MEMORY), stated.limits.get(MEMORY)
     now = 0 if request is None else request.value
 
+    @cache
     def score_of(amount: int) -> int:
         return _score(node, with_request(pod, holder, MEMORY, amount), container, capacity)
 
-    @cache
-    def spares(score: int) -> bool:
-        return decision.spares(scored(score))
+    def spares(amount: int) -> bool:
+        return decision.spares(oom_score_adj=score_of(amount))
 
     most = capacity if limit is None else limit.value
-    amount = least(now + 1, most, node.page_bytes, lambda amount: spares(score_of(amount)))
+    # What gives a container of its own the highest score with which it is spared.
+    enough = None if lower is None else node.request_bytes(adj - lower, capacity)
+    amount = least(now + 1, most, node.page_bytes, spares, enough)
     if amount is not None:
         advised = min(most, with_margin(amount))
-        spared = spares(score_of(advised))
         yield Saving(
             SavedBy.REQUEST,
             amount - now,
             amount,
-            advised if spared else None,
+            advised if spares(advised) else None,
             score_of(amount),
             burstable,
-            instead=decision.instead(),
+            instead=decision.instead,
         )
 
 

@@ -258,13 +258,23 @@ def _requested(pods: Iterable[Pod], profile: Profile) -> Amounts:
     return total
 
 
-def least(low: int, high: int, step: int, spares: Callable[[int], bool]) -> int | None:
+def least(low: int, high: int, step: int, spares: Callable[[int], bool], likely: int | None = None) -> int | None:
     """Return the smallest whole multiple of ``step`` from ``low`` to ``high`` that spares the pod; None if none does.
 
-    More must never be worse. The amount that is returned has been tried.
+    More must never be worse. The amount that is returned has been tried; a ``likely`` one, and one less, are the first.
     """
     first, last = -(-low // step), high // step
-    if first > last or not spares(last * step):
+    spared = None
+    if likely is not None:
+        guess = min(max(first, -(-likely // step)), last)
+        for tried in (guess, guess - 1):
+            if tried < first:
+                break
+            if spares(tried * step):
+                last = spared = tried
+            else:
+                first = tried + 1
+    if first > last or (spared is None and not spares(last * step)):
         return None
     while first < last:
         middle = (first + last) // 2
