@@ -104,6 +104,10 @@ DOCKER = {
     "HostConfig": {"Memory": 512 << 20},
     "RestartCount": 0,
 }
+DOCKER_PS = """\
+CONTAINER ID   IMAGE   COMMAND   CREATED       STATUS                       PORTS   NAMES
+abababababab   web:1   "serve"   2 hours ago   Exited (137) 5 minutes ago           web
+"""
 OOMD = (
     "Nov 16 10:29:00 node-1 systemd-oomd[512]: Killed /system.slice/build.service due to memory pressure for "
     "/system.slice being 71.22% > 60.00% for > 20s with reclaim activity\n"
@@ -208,6 +212,16 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
         [json.dumps([DOCKER])],
         "Container web was OOM-killed, at its memory limit of 512Mi",
         ["journalctl -k --since '2026-11-16 10:24:00 UTC'"],
+    ),
+    "`docker ps -a`, `podman ps -a`, compose or swarm with exit code 137": (
+        [DOCKER_PS],
+        "the list does not show whether it was OOM-killed",
+        ["docker inspect web | podqos autopsy -", "journalctl -k "],
+    ),
+    "`docker inspect -f '{{.State.OOMKilled}}' web` and what it printed": (
+        ["$ docker inspect -f '{{.State.OOMKilled}}' web\ntrue\n"],
+        "Container web was OOM-killed. The machine's kernel log says what was full.",
+        ["journalctl -k "],
     ),
     "a line of systemd, containerd or the kubelet about an OOM kill": (
         ["Nov 16 10:29:00 box systemd[1]: db.service: A process of this unit has been killed by the OOM killer.\n"],

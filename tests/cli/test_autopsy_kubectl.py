@@ -810,3 +810,48 @@ def test_lines_that_are_cut_lost_or_mixed_up_invent_nothing(seed):
 )
 def test_hostile_texts_end_soon(autopsy, text):
     assert autopsy(f"x\n{text}")["kills"] == []
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "POD   CONTAINER   RESTARTS   LAST",
+        "NAME   CONTAINER   RESTARTS   LAST STATE",
+        "NAME   CONTAINER   RESTARTS   PREVIOUS",
+        "NAME   STATUS   RESTARTS   WHY IT ENDED",
+        "NAME   STATUS   RESTARTS   ENDED_BY",
+    ],
+)
+def test_a_column_that_holds_oomkilled_says_so_whatever_it_is_called(autopsy, heading):
+    second = "Running" if "STATUS" in heading else "app"
+    (ended,) = autopsy(f"{heading}\nweb-0   {second}   4   OOMKilled\nweb-1   {second}   0   <none>\n")["terminations"]
+    assert (ended["pod"], ended["cause"], ended["restarts"]) == ("web-0", "KernelUnreported", 4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ALERT       SEVERITY   LAST\nOOMKilled   critical   5m\n",
+        "NAME         COMMAND   STATUS\noom-killer   run       OOMKilled\n",
+        "NAME     LAST\nweb-0    Success\nweb-1    5m\n",
+    ],
+)
+def test_tables_of_other_things_have_no_ends_of_containers(autopsy, text):
+    assert not autopsy(text)["terminations"]
+
+
+@pytest.mark.parametrize(
+    ("message", "container"),
+    [
+        ("Container failed liveness probe, will be restarted", ""),
+        ("Container app failed startup probe, will be restarted", "app"),
+        (
+            'Killing container with id docker://app:pod "web-0" is unhealthy, it will be killed and re-created.',
+            "",
+        ),
+    ],
+)
+def test_a_probe_that_kills_is_told_with_and_without_the_containers_name(autopsy, message, container):
+    row = f"2m          Normal    Killing     pod/web-0    {message}\n"
+    (ended,) = autopsy(row)["terminations"]
+    assert (ended["cause"], ended["pod"], ended["container"]) == ("Probe", "web-0", container)

@@ -115,7 +115,7 @@ def test_a_table_with_restarts_says_that_their_reason_is_not_in_it(capsys, tmp_p
     )
     code, out = answer(capsys, tmp_path, table, "--exit-code")
     assert code == 0
-    assert "Containers not known to have been killed:\n  web-0, a container: keeps ending" in out
+    assert "Containers not known to have been killed:\n  a container of web-0: keeps ending" in out
 
 
 @pytest.mark.parametrize(("exit_code", "status"), [(143, 0), (137, 1)])

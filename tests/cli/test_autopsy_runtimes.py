@@ -160,3 +160,104 @@ def test_the_kernels_report_explains_the_container(told):
         found = told(FORMS["docker inspect"] + "\n" + text)
         (ended,) = found["terminations"]
         assert (ended["cause"], ended["kill"], len(found["kills"])) == ("Kernel", 0, 1)
+
+
+PODMAN_PS = """CONTAINER ID  IMAGE            COMMAND     CREATED         STATUS                       PORTS       NAMES
+abababababab  localhost/web:1  serve       26 minutes ago  Exited (137) 25 minutes ago              web
+"""
+COMPOSE_PS = """NAME         IMAGE     COMMAND     SERVICE   CREATED      STATUS                       PORTS
+shop-web-1   web:1     "serve"     web       2 hours ago  Exited (137) 5 minutes ago
+shop-db-1    db:1      "postgres"  db        2 hours ago  Up 2 hours                   5432/tcp
+"""
+OLD_COMPOSE_PS = """   Name              Command         State     Ports
+-------------------------------------------------------
+shop_web_1   /entrypoint.sh serve   Exit 137
+shop_db_1    postgres               Up         5432/tcp
+"""
+PS_AS_JSON = (
+    '{"Command":"\\"serve\\"","ID":"abababababab","Image":"web:1","Names":"web","State":"exited",'
+    '"Status":"Exited (137) 5 minutes ago"}\n'
+    '{"Command":"\\"postgres\\"","ID":"cdcdcdcdcdcd","Image":"db:1","Names":"db",'
+    '"State":"running","Status":"Up 2 hours"}\n'
+)
+SWARM_PS = """ID             NAME        IMAGE   NODE    DESIRED STATE   CURRENT STATE            ERROR
+ababababab12   web.1       web:1   box-1   Running         Running 2 minutes ago
+cdcdcdcdcd34    \\_ web.1   web:1   box-1   Shutdown        Failed 2 minutes ago     "task: non-zero exit (137)"
+"""
+CRICTL_PS = """CONTAINER        IMAGE            CREATED          STATE     NAME   ATTEMPT   POD ID           POD
+abababababab1    1234567890abc    5 minutes ago    Exited    app    3         cdcdcdcdcdcd1    web-0
+abababababab2    1234567890abc    5 minutes ago    Running   app    4         cdcdcdcdcdcd1    web-0
+abababababab3    1234567890abc    9 minutes ago    Exited    init   0         cdcdcdcdcdcd1    web-0
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "container", "command"),
+    [
+        pytest.param(PS, "web", "docker inspect web |", id="docker ps"),
+        pytest.param(PS.partition("\n")[2], "web", "docker inspect web |", id="docker ps, without headings"),
+        pytest.param(PODMAN_PS, "web", "podman inspect web |", id="podman ps"),
+        pytest.param(
+            f"$ sudo nerdctl ps -a\n{PS.partition(chr(10))[2]}", "web", "nerdctl inspect web |", id="nerdctl ps"
+        ),
+        pytest.param(PS_AS_JSON, "web", "docker inspect web |", id="docker ps as JSON"),
+        pytest.param(COMPOSE_PS, "shop-web-1", "docker inspect shop-web-1 |", id="compose"),
+        pytest.param(OLD_COMPOSE_PS, "shop_web_1", "docker inspect shop_web_1 |", id="docker-compose"),
+        pytest.param(SWARM_PS, "web.1", "journalctl -k ", id="swarm"),
+    ],
+)
+def test_a_list_does_not_show_whether_a_container_was_oom_killed_and_the_runtime_is_asked(
+    told, text, container, command
+):
+    answer = told(text)
+    (ended,) = answer["terminations"]
+    assert (ended["cause"], ended["container"], ended["exitCode"]) == ("Sigkill", container, 137)
+    assert (ended["pod"], ended["isOomUnknown"], answer["read"].get("pods", 0)) == ("", True, 0)
+    assert answer["nextSteps"][0]["command"].startswith(command)
+    assert "the list does not show whether it was OOM-killed" in " ".join(told(text, "text").split())
+
+
+def test_crictl_lists_containers_that_ended_without_saying_how(told):
+    answer = told(CRICTL_PS)
+    assert not answer["terminations"]
+    (ended,) = answer["exits"]
+    assert (ended["cause"], ended["pod"], ended["container"], ended["restarts"]) == ("Unknown", "web-0", "app", 3)
+    assert answer["nextSteps"][0]["command"] == "crictl inspect abababababab | podqos autopsy -"
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "causes"),
+    [
+        ("docker inspect -f '{{.State.OOMKilled}}' web", "true", ["KernelUnreported"]),
+        ("docker inspect -f '{{.State.OOMKilled}}' web", "false", []),
+        (
+            "sudo docker inspect web --format '{{.State.OOMKilled}} {{.State.ExitCode}}'",
+            "true 137",
+            ["KernelUnreported"],
+        ),
+        ("podman inspect --format={{.State.OOMKilled}},{{.State.ExitCode}} web", "false,137", ["Sigkill"]),
+        ("docker inspect web -f 'oom={{json .State.OOMKilled}}'", "oom=true", ["KernelUnreported"]),
+        ("docker inspect -f '{{.State.OOMKilled}}' web db", "true", []),
+        ("docker inspect -f '{{.State.OOMKilled}}' web", "Error: No such object: web", []),
+    ],
+)
+def test_what_a_template_prints_is_read_by_the_command_above_it(told, command, output, causes):
+    for prompt in ("$ ", "me@box:~$ ", "# "):
+        answer = told(f"{prompt}{command}\n{output}\n")
+        assert [ended["cause"] for ended in answer["terminations"]] == causes
+        assert all(ended["container"] == "web" for ended in answer["terminations"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "true\n",
+        "Run `docker inspect -f '{{.State.OOMKilled}}' NAME`: it prints true after an OOM kill.\ntrue\n",
+        "docker ps shows Exited (137) 5 minutes ago for such containers\n",
+        "NAME     COMMAND   SERVICE   STATUS\nweb-0    serve     web       exited with 137\n",
+        '{"Name":"web","Status":"Exited (137) 5 minutes ago"}\n',
+    ],
+)
+def test_what_only_looks_like_a_list_or_an_answer_tells_of_no_container(told, text):
+    answer = told(text)
+    assert (answer["terminations"], answer["exits"]) == ([], [])

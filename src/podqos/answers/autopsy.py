@@ -126,7 +126,7 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
             read=replace(
                 read,
                 oom_reports=examined,
-                containers=sum(ended.is_from_runtime for ended in found.terminations),
+                containers=max(side.containers, sum(ended.is_from_runtime for ended in found.terminations)),
                 program_messages=len(found.userspace_kills)
                 + found.userspace_kills_left_out
                 + sum(failure.times for failure in found.program_failures),

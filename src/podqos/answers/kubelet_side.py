@@ -156,6 +156,11 @@ class KubeletSide:
         """What the last line was about, if lines like it need only be counted."""
         return self._others.repeatable
 
+    @property
+    def containers(self) -> int:
+        """How many containers their runtime shows."""
+        return self._others.containers
+
     def repeat(self, topic: Topic, times: int) -> None:
         """Count lines like one that was about a topic."""
         self._others.repeat(topic, times)

@@ -39,7 +39,7 @@ _NO_JOURNAL = re.compile(
     rb"|can't execute 'journalctl'"
 )
 _MENTIONS = (
-    ((b"OOM",), re.compile(rb"OOM(?:[ -]?[Kk]ill(?:ed|ing)|[ -][Kk]iller)")),
+    ((b"OOM",), re.compile(rb"(?<![.\w])OOM(?:[ -]?[Kk]ill(?:ed|ing)(?!\"?: ?false)|[ -][Kk]iller)")),
     ((b"oom",), re.compile(rb"oom[-_ ]kill(?:ed)?\b")),
     ((b"ut of memory", b"OutOfMemory"), re.compile(rb"[Oo]ut of memory|OutOfMemory")),
     ((b"SIGKILL",), re.compile(rb"SIGKILL")),

@@ -158,6 +158,11 @@ class OtherKillers:
         """Programs that ran out of their own memory."""
         return self._failures.failures
 
+    @property
+    def containers(self) -> int:
+        """How many containers their runtime shows."""
+        return len(self._containers)
+
     def terminations(self, kills: Sequence[OOMAutopsy]) -> Iterator[ContainerTermination]:
         """Yield containers that were killed, by what their runtime shows."""
         return self._containers.terminations(kills)

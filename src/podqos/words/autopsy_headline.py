@@ -190,7 +190,7 @@ def _one_container(ended: ContainerTermination) -> str:
     if ended.cause is TerminationCause.KERNEL_UNREPORTED:
         return _oom_killed(ended)
     words = f"{termination_words(ended)}."
-    return words if ended.pod else _capital(words)
+    return words if ended.pod and ended.container else _capital(words)
 
 
 def _oom_killed(ended: ContainerTermination) -> str:

@@ -120,7 +120,7 @@ _ENDED = {
     TerminationCause.PROBE: "failed its probe and was stopped by the kubelet{late}",
     TerminationCause.GRACE_PERIOD: "was stopped with SIGTERM but did not exit within its grace period",
     TerminationCause.NODE_LOST: "the kubelet lost track of it: the node restarted, or something else removed it",
-    TerminationCause.SIGKILL: "killed with SIGKILL, sender unknown; its status does not say OOMKilled",
+    TerminationCause.SIGKILL: "killed with SIGKILL, sender unknown; {shown}",
     TerminationCause.SIGTERM: "stopped with SIGTERM, as for a rollout, a deletion or a failed probe; not an OOM kill",
     TerminationCause.CRASH: "crashed with {signal}; not an OOM kill",
     TerminationCause.EXIT: "exited by itself; not an OOM kill",
@@ -270,7 +270,9 @@ def ended_words(each: ContainerTermination) -> str:
     )
     signal = _SIGNALS.get((each.exit_code or 0) - 128, "a signal")
     late = ", but did not exit within its grace period" if each.exit_code == EXIT_BY_SIGKILL else ""
-    words = _ENDED[each.cause].format(so=survived, signal=signal, late=late, killer=each.killer)
+    shown = "the list does not show whether it was OOM-killed"
+    shown = shown if each.is_oom_unknown else "its status does not say OOMKilled"
+    words = _ENDED[each.cause].format(so=survived, signal=signal, late=late, killer=each.killer, shown=shown)
     return f"{container_words(each)}: {words}"
 
 
@@ -287,8 +289,9 @@ def termination_words(each: ContainerTermination) -> str:
 def container_words(ended: ContainerTermination) -> str:
     """Return a container, with its pod where it has one."""
     name = ended.container or ended.container_id[:_ID_CHARACTERS]
-    own = f"container {name}" if name else "a container"
-    return f"{ended.pod}, {own}" if ended.pod else own
+    if not name:
+        return f"a container of {ended.pod}" if ended.pod else "a container"
+    return f"{ended.pod}, container {name}" if ended.pod else f"container {name}"
 
 
 _SIGNS = {

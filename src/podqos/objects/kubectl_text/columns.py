@@ -27,7 +27,8 @@ _MEANINGS = {
     **dict.fromkeys(("status", "phase"), "status"),
     **dict.fromkeys(
         ("reason", "laststate", "lastreason", "lastterminationreason", "terminationreason", "laststatereason",
-         "terminated", "lastterminated", "termination", "lasttermination"),
+         "terminated", "lastterminated", "termination", "lasttermination", "last", "laststatus", "lastexitreason",
+         "exitreason", "previous", "previousstate", "why", "terminatedreason", "lastterminatedreason", "lastterm"),
         "reason",
     ),
     **dict.fromkeys(("exit", "exitcode", "code", "lastexit", "lastexitcode", "exitcodes"), "exit"),
@@ -55,7 +56,9 @@ def columns_of(text: str) -> Columns | None:
     if not _HEADINGS.match(text):
         return None
     meanings, of_words = _meanings(_GAP.split(text)), _meanings(text.split())
-    return Columns(meanings, of_words) if "name" in of_words and not _TELLING.isdisjoint(of_words) else None
+    is_of_runtime = "COMMAND" in text.split()  # containers of docker's, not pods
+    is_telling = "name" in of_words and not _TELLING.isdisjoint((*of_words, *meanings))
+    return Columns(meanings, of_words) if is_telling and not is_of_runtime else None
 
 
 def _meanings(headings: list[str]) -> tuple[str, ...]:
@@ -74,6 +77,9 @@ def column_row(text: str, columns: Columns, namespace: str = "") -> PastedPod | 
     named = _NAME.match(row["name"])
     if named is None:
         return None
+    if not row.get("reason"):  # whatever its column is called
+        others = (cell for meaning, cell in zip(meanings, cells, strict=True) if not meaning)
+        row["reason"] = next((cell for cell in others if "OOMKilled" in cell.split(",")), "")
     metadata = ObjectMeta(name=named[1], namespace=row.get("namespace", "") or namespace)
     pod = tabled_pod(metadata, row.get("status", ""), node=row.get("node", ""), restarts=_count(row))
     reason = row.get("reason", "")
@@ -93,7 +99,7 @@ def _count(row: dict[str, str]) -> int:
 
 def _statuses(row: dict[str, str]) -> tuple[ContainerStatus, ...]:
     """Return how containers ended; of several the cells hold lists."""
-    if "reason" not in row and "exit" not in row:
+    if not (row["reason"] or "exit" in row):
         return ()
     reasons = row.get("reason", "").split(",")
     codes = row.get("exit", "").split(",")

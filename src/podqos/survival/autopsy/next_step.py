@@ -22,6 +22,7 @@ from podqos.survival.autopsy.eviction_traces import MONTHS
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 _NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?")
+_CONTAINER = re.compile(r"[A-Za-z0-9][\w.-]{0,252}", re.ASCII)
 _UID = re.compile(r"[0-9a-f][0-9a-f-]{7,63}")
 _BEFORE, _AFTER = timedelta(minutes=5), timedelta(minutes=2)
 _EPOCH = re.compile(r"\d{9,11}(?:\.\d{1,9})?", re.ASCII)
@@ -54,6 +55,8 @@ class StepReason(StrEnum):
     """No pod that was read has the uid; Events keep the name for a while."""
     PODS_OF_NODE = "PodsOfNode"
     """Which pod is evicted first depends on the other pods of the node."""
+    CONTAINER = "Container"
+    """The runtime knows whether the kernel killed a process in it, when, and its limit; a list does not show that."""
     PROGRAM_LOG = "ProgramLog"
     """The last lines of the program may say why it ended."""
     NODE_OF_EVENT = "NodeOfEvent"
@@ -122,6 +125,11 @@ def pod_options(pod: str) -> tuple[str, str]:
     namespace, _, name = pod.rpartition("/")
     namespace, name = valid_name(namespace), valid_name(name)
     return (f"-n {namespace} " if namespace else ""), name
+
+
+def valid_container(text: str) -> str:
+    """Return a container's name that the runtimes allow; else nothing."""
+    return text if _CONTAINER.fullmatch(text) else ""
 
 
 def valid_uid(text: str) -> str:

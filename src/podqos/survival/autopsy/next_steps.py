@@ -19,6 +19,7 @@ from podqos.survival.autopsy.next_step import (
     node_log,
     pod_options,
     podqos_with,
+    valid_container,
     valid_name,
     valid_uid,
 )
@@ -40,6 +41,7 @@ STDIN = "-"
 _OF_NODES = (SignKind.SYSTEM_OOM, SignKind.OOM_KILLING)
 """Events of Kubernetes, named by their reasons; the others are lines of a machine's log."""
 _KUBEPODS = "kubepods"
+_ID_CHARACTERS = 12
 _ALL = "get pods,nodes,events -A -o json"
 _ANY_BOOT = "_TRANSPORT=kernel"  # -k alone is the current one
 
@@ -151,6 +153,7 @@ def _of_termination(ended: ContainerTermination, read: WhatWasRead, several: str
     is_unreported = ended.cause is TerminationCause.KERNEL_UNREPORTED or (
         ended.cause is TerminationCause.KERNEL_OF_CHILD and ended.kill is None
     )
+    yield from _of_listed(ended, read)
     if ended.is_from_runtime and not ended.pod:
         if is_unreported or ended.cause is TerminationCause.SIGKILL:
             yield from _of_host(ended.node, ended.at, read)
@@ -188,9 +191,18 @@ def _of_several(found: Autopsies) -> str:
 def _of_restarts(ended: ContainerTermination, read: WhatWasRead) -> Iterator[NextStep]:
     """Yield how to find out how a container ends that a table only shows to be restarting."""
     options, name = pod_options(ended.pod)
+    yield from _of_listed(ended, read)
     if name and not read.cluster:
         command = f"{kubectl(read)} get pod {options}{name} -o yaml | {podqos_with(read)}"
         yield NextStep(command, StepReason.POD, pod=ended.pod)
+
+
+def _of_listed(ended: ContainerTermination, read: WhatWasRead) -> Iterator[NextStep]:
+    """Yield how to find out whether a container of a list was OOM-killed."""
+    own = ended.container_id[:_ID_CHARACTERS] or valid_container(ended.container)
+    own = own if ended.runtime == "crictl" else valid_container(ended.container) or own
+    if ended.is_oom_unknown and ended.runtime and own:
+        yield NextStep(f"{ended.runtime} inspect {own} | {podqos_with(read)}", StepReason.CONTAINER, pod=ended.pod)
 
 
 def _live(pod: str, read: WhatWasRead, several: str) -> Iterator[NextStep]:

@@ -42,7 +42,8 @@ _NEAR_SECONDS = 120.0
 _SAME_SECONDS = 5.0
 _ID = re.compile(r"[0-9a-f]{12,64}")
 _FIELD_PATH = re.compile(r"\{([^}]{1,253})\}")
-_PROBE = re.compile(r"failed (liveness|startup) probe", re.IGNORECASE)
+_PROBE = re.compile(r"failed (?:liveness|startup) probe|is unhealthy, it will be killed and re-created", re.IGNORECASE)
+"""Now, and up to 1.11."""
 
 
 class Kill(Protocol):
@@ -122,6 +123,10 @@ class ContainerTermination(Struct, frozen=True, gc=False, rename="camel", omit_d
     """Likewise among ``userspaceKills``."""
     is_from_runtime: bool = False
     """Whether the container runtime shows it, and not the status of a pod."""
+    is_oom_unknown: bool = False
+    """Whether it is from a list, such as ``docker ps``, which does not show if a container was OOM-killed."""
+    runtime: str = ""
+    """The program that shows more of it, where a list does not show all: docker, podman, nerdctl, crictl."""
     killer: str = ""
     """With UserspaceKiller: which program."""
     is_group_kill: bool = False
