@@ -26,21 +26,20 @@ def because() -> st.SearchStrategy[reasons.Because | None]:
     return st.none() | st.one_of(*(st.from_type(kind) for kind in kinds))
 
 
-def entries() -> st.SearchStrategy[Entry]:
-    """Draw lines of a journal."""
-    return st.builds(
-        Entry,
-        time_us=st.integers(0, 10**15),
-        node=NAMES,
-        kind=st.sampled_from(Kind),
-        pod=st.none() | NAMES,
-        container=st.none() | NAMES,
-        by=st.none() | st.sampled_from(By),
-        because=because(),
-    )
+ENTRIES = st.builds(
+    Entry,
+    time_us=st.integers(0, 10**15),
+    node=NAMES,
+    kind=st.sampled_from(Kind),
+    pod=st.none() | NAMES,
+    container=st.none() | NAMES,
+    by=st.none() | st.sampled_from(By),
+    because=because(),
+)
+"""Lines of a journal. Strategies for that many types of reasons take a second to make."""
 
 
-@given(st.lists(entries(), max_size=5))
+@given(st.lists(ENTRIES, max_size=5))
 def test_what_is_written_can_be_read_back(journal):
     data = encode(journal)
     assert list(decode(data)) == journal
@@ -57,7 +56,7 @@ def test_a_line_has_what_applies_and_nothing_else():
     )
 
 
-@given(st.lists(st.lists(entries(), max_size=6), max_size=4))
+@given(st.lists(st.lists(ENTRIES, max_size=6), max_size=4))
 def test_merged_journals_are_in_order_of_time_then_node_and_lose_nothing(journals):
     in_order = [sorted(journal, key=lambda entry: (entry.time_us, entry.node)) for journal in journals]
     result = list(merged(in_order))

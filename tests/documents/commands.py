@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 
@@ -30,6 +31,13 @@ _OPEN = re.compile(
 )
 
 
+@cache
+def _words(text: str) -> tuple[str, ...]:
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    return tuple(lexer)
+
+
 class Command(Struct, frozen=True):
     """A command line, and what the page shows of its output."""
 
@@ -42,9 +50,7 @@ class Command(Struct, frozen=True):
     @property
     def words(self) -> list[str]:
         """Its words as a shell splits them, operators apart, without a comment."""
-        lexer = shlex.shlex(self.text, posix=True, punctuation_chars=True)
-        lexer.whitespace_split = True
-        return [*lexer]
+        return [*_words(self.text)]
 
     @property
     def is_open(self) -> bool:
