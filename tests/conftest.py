@@ -62,6 +62,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_runtest_setup() -> None:
+    """Do so again after a test with a node or guard, which puts everything back when it ends."""
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Draw no more examples than are wanted, and have slow tests said to be slow where they stand."""
     for path in {item.path for item in items if item.get_closest_marker("slow") is not None}:
