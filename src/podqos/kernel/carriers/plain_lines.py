@@ -20,7 +20,7 @@ _INVOKED = "invoked oom-killer"
 _REST = r"(?P<rest>[^\n]*+)\n"
 _BARE = re.compile(
     r"(?:(\[ {0,12}+[0-9]{1,10}+\](?: {1,16}+[0-9]{1,15}+){4} {1,16}+-?[0-9][^\n]*+|[a-z_]{3,40}+ [0-9]{1,17}+(?=\n))"
-    r"| {0,4}+((?:\? )?[A-Za-z_][\w.]{2,80}+\+0x[0-9a-f]{1,8}+/0x[0-9a-f]{1,8}+(?: \[\w{1,60}+\])?(?=\n)))?+" + _REST,
+    r"| {0,4}+((?:\? )?[A-Za-z_][\w.]{2,80}+\+0x[0-9a-f]{1,8}+/0x[0-9a-f]{1,8}+(?: \[\w{1,60}+\])?(?=\n)))?" + _REST,
     re.ASCII,
 )
 """Rows, figures and frames."""
@@ -32,7 +32,7 @@ class PlainLines:
     def __init__(self, prefix: Prefix) -> None:
         # A backslash is no blank.
         source = prefix.pattern.pattern.replace(r"\s", r"[^\S\n]")
-        self._pattern = re.compile(rf"(?:{source}{_TEXT})?+{_REST}")
+        self._pattern = re.compile(rf"(?:{source}{_TEXT})?{_REST}")
         self._is_sure = "\\\\" not in source and prefix.has_time
         self._is_counted = r"(?P<at>\d{1,20}+)" in source
         """Whether times may be microseconds, or the like."""
