@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from kernel.oom_logs import cgroup, killed, machine
-from podqos.answers import log_marks, oom_reports, other_killers
+from podqos.answers import kubelet_side, log_marks, oom_reports, other_killers
 from podqos.answers.autopsy import AutopsyRequest, autopsies
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.oom_reports import reports
-from podqos.answers.repeated_lines import RepeatedLines
+from podqos.answers.repeated_lines import RepeatedLines, shape
 from podqos.kernel import oom_reader
 from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.oom_reader import OOMReader
@@ -298,6 +298,85 @@ def test_kills_of_programs_beyond_the_most_are_counted_without_being_read(monkey
     found = autopsies([io.BytesIO(text.encode())], AutopsyRequest())
     assert (len(found.userspace_kills), found.userspace_kills_left_out) == (10, 490)
     assert _lines_read(monkeypatch, text) < _lines_read(monkeypatch, FIRST) + 400
+
+
+NAMES = ("shard", "lease.web", "probe_b", "quorum-x", "ledger7", "gateway")
+
+
+def test_errors_that_differ_in_names_and_in_what_else_is_said_are_counted_with_the_same_answer(monkeypatch):
+    lines = []
+    for at in range(3000):
+        one, other = NAMES[at % 6], NAMES[at // 6 % 6]
+        head = f"Jan  5 15:{at // 60 % 60:02d}:{at % 60:02d} node-{at % 3} {one}-{other}[{at}]: "
+        thread = f'Exception in thread "{other}-{at}" ' if at % 2 else f"request {at:x} of {one}.{other} failed: "
+        lines.append(f"{head}{thread}java.lang.OutOfMemoryError: {('Java heap space', 'Metaspace')[at % 5 % 2]}\n")
+    text = FIRST + "".join(lines) + FIRST
+
+    def failures():
+        return autopsies([io.BytesIO(text.encode())], AutopsyRequest()).program_failures
+
+    counted, read = failures(), _lines_read(monkeypatch, text)
+    monkeypatch.setattr(RepeatedLines, "learn", lambda *_: None)
+    assert failures() == counted
+    assert sum(failure.times for failure in counted) == 3000
+    assert read < _lines_read(monkeypatch, text) - 2500
+
+
+SILENT = (
+    "app[{at}]: raise MemoryError for {name} {at:x}",
+    "app[{at}]: {name} used {at} MiB because of memory limits. {name} is fine",
+    'kubelet[{at}]: E0105 15:19:27.5    {at} pods.go:7] "Evicted container is gone" containerID="{at:x}" {name}',
+)
+TELLING = (
+    "app[7]: MemoryError",
+    "app[7]: MemoryError: Unable to allocate 3.2 GiB for an array",
+    "app[7]: PHP Fatal error: Allowed memory size of 128 bytes exhausted (tried to allocate 55 bytes)",
+    "systemd-oomd[8]: Killed /a due to memory pressure for / being 60.00% > 50.00% for > 9s with reclaim activity",
+    'kubelet[3]: I0105 15:19:27.5  3 eviction_manager.go:6] "Eviction manager: pod is evicted successfully" pod="a/b"',
+    "kernel: [9.5] Out of memory: Killed process 399 (java) total-vm:1200kB, anon-rss:1100kB, file-rss:0kB",
+)
+
+
+@pytest.mark.parametrize("silent", SILENT)
+def test_lines_that_never_told_anything_are_passed_over_and_what_tells_something_among_them_is_read(
+    monkeypatch, silent
+):
+    head = "Jan  5 15:19:27 node-7 "
+    noise = [f"{head}{silent.format(at=at, name=NAMES[at % 6])}\n" for at in range(3000)]
+    assert _lines_read(monkeypatch, FIRST + "".join(noise)) < _lines_read(monkeypatch, FIRST) + 500
+    for telling in TELLING:
+        text = FIRST + "".join([*noise[:2000], f"{head}{telling}\n", *noise[2000:]])
+        found = autopsies([io.BytesIO(text.encode())], AutopsyRequest())
+        told = (found.kills, found.userspace_kills, found.program_failures, found.evictions)
+        assert sum(map(len, told)) == 1, telling
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("app exited with code 1", "app exited with code 137"),
+        ("raise MemoryError: of x", "x MemoryError: of x"),
+        ("Memory: java was killed", "Memory java: was killed"),
+        ("Killing process 12 java", "Killing process of java"),
+    ],
+)
+def test_lines_that_differ_in_what_a_pattern_may_look_for_have_different_shapes(one, other):
+    assert shape(one.encode()) != shape(other.encode())
+
+
+def test_what_a_runtime_says_of_kills_beyond_the_most_that_are_kept_is_not_read(monkeypatch):
+    monkeypatch.setattr(kubelet_side, "_MOST_SIGNS", 10)
+    line = 'Jan  5 15:19:27 node-7 containerd[{}]: level=info msg="TaskOOM event container_id:\\"{:064x}\\""\n'
+    text = FIRST + "".join(line.format(at, at) for at in range(2000))
+    assert _lines_read(monkeypatch, text) < _lines_read(monkeypatch, FIRST) + 500
+
+
+def test_kills_in_several_lines_beyond_the_most_are_counted_without_being_read(monkeypatch):
+    monkeypatch.setattr(other_killers, "_MOST_KILLS", 10)
+    kills = "".join(LOW.replace("4711", str(at + 100)).replace("374", str(at)) for at in range(1000))
+    found = autopsies([io.BytesIO((FIRST + kills).encode())], AutopsyRequest())
+    assert (len(found.userspace_kills), found.userspace_kills_left_out) == (10, 990)
+    assert _lines_read(monkeypatch, FIRST + kills) < _lines_read(monkeypatch, FIRST) + 1200
 
 
 JAVA = "Jan  5 15:19:27 node-7 app[1]: java.lang.OutOfMemoryError: Java heap space\n"

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMKill
 from podqos.answers.log_marks import Mark, Needle
-from podqos.answers.other_killers import FEW_MARKS, OtherKillers, Topic, without_echoes, without_repeats
+from podqos.answers.other_killers import FEW_MARKS, TOLD_NOTHING, OtherKillers, Topic, without_echoes, without_repeats
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
 from podqos.kernel.message import Message
@@ -101,11 +101,11 @@ class KubeletSide:
     """Takes what tells of evictions, and puts it together."""
 
     def __init__(self) -> None:
-        self.marks: tuple[Mark, ...] = ()
-        """What a fast reader of the log at hand looks for."""
-        self.far_marks: tuple[Mark, ...] = ()
-        """The same beyond what is ``VERY_LARGE``."""
+        self._marks: tuple[Mark, ...] = ()
+        self._far_marks: tuple[Mark, ...] = ()
         self._words: tuple[str, ...] = ()
+        self.repeatable: Topic | None = None
+        """What the last line was about, if lines like it need only be counted or tell nothing."""
         self._others = OtherKillers()
         self._log = KubeletLog()
         self._traces: list[EvictionTrace] = []
@@ -140,21 +140,26 @@ class KubeletSide:
         kubelets = (_EVICTION,) if is_new else (_EVICTION, _OLD_EVICTION)
         in_journals = _IN_JOURNALS if is_journal else ()
         near, far = self._others.marks(head)
-        self.marks = (*kubelets, *in_journals, *near)
-        self.far_marks = (*((_FAR_EVICTION,) if far is FEW_MARKS else kubelets), *in_journals, *far)
+        self._marks = (*kubelets, *in_journals, *near)
+        self._far_marks = (*((_FAR_EVICTION,) if far is FEW_MARKS else kubelets), *in_journals, *far)
         self._words = tuple(mark.decode() for mark in own)
         is_whole = self._others.begin(head) or (first.startswith(b"{") and any(field in first for field in _EVENTS))
         return _MOST_ROWS if is_whole else 0
 
     @property
+    def marks(self) -> tuple[Mark, ...]:
+        """What a fast reader of the log at hand looks for."""
+        return (*self._marks, *self._others.marks_of_counted)
+
+    @property
+    def far_marks(self) -> tuple[Mark, ...]:
+        """The same beyond what is ``VERY_LARGE``."""
+        return (*self._far_marks, *self._others.marks_of_counted)
+
+    @property
     def lines_after(self) -> int:
         """How many lines after the last one matter as well."""
         return self._others.lines_after
-
-    @property
-    def repeatable(self) -> Topic | None:
-        """What the last line was about, if lines like it need only be counted."""
-        return self._others.repeatable
 
     @property
     def containers(self) -> int:
@@ -171,12 +176,15 @@ class KubeletSide:
 
     def take(self, message: Message, *, is_every: bool) -> None:
         """Take a line of a log; ``is_every``: of one whose lines all matter."""
-        self._add(self._others.feed(message))
-        if is_every or message.fields or any(word in message.text for word in self._words):
-            self.feed(message)
+        is_told = self._add(self._others.feed(message))
+        is_kubelets = is_every or message.fields or any(word in message.text for word in self._words)
+        if is_kubelets and self.feed(message):
+            is_told = True
+        topic = self._others.repeatable
+        self.repeatable = None if is_told and topic is TOLD_NOTHING else topic
 
-    def feed(self, message: Message) -> None:
-        """Take a line of a log that tells of the kubelet's decisions."""
+    def feed(self, message: Message) -> bool:
+        """Take a line of a log that may tell of the kubelet's decisions; return whether it does."""
         fields = message.fields
         if "time_us" in fields:
             self._add_entry(fields)
@@ -184,6 +192,8 @@ class KubeletSide:
             self._add_event(fields)
         else:
             self._add(self._log.feed(message))
+            return self._log.is_told
+        return True
 
     def add_events(self, events: Iterable[Event]) -> None:
         """Take events of a cluster."""
@@ -211,13 +221,16 @@ class KubeletSide:
         except (msgspec.ValidationError, RecursionError):
             return  # something else that has a reason
 
-    def _add(self, found: Iterable[EvictionTrace | NodeSign]) -> None:
+    def _add(self, found: Iterable[EvictionTrace | NodeSign]) -> bool:
+        """Keep what was found; return whether any of it had room."""
+        before = len(self._traces) + len(self._signs)
         for each in found:
             if isinstance(each, EvictionTrace):
                 if len(self._traces) < _MOST_TRACES:
                     self._traces.append(each)
             elif len(self._signs) < _MOST_SIGNS:
                 self._signs.append(each)
+        return len(self._traces) + len(self._signs) > before
 
     def told(
         self,

@@ -12,7 +12,6 @@ from podqos.answers.log_marks import Mark, Needle, has_plain_spaces, next_mark
 from podqos.answers.other_killers import MARKS, NOTICE_MARKS, Topic
 from podqos.answers.repeated_lines import RepeatedLines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
-from podqos.kernel.carriers.tokens import has_hint
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Unwrapper
 from podqos.kernel.message import Message
 from podqos.kernel.oom_evidence import is_oom
@@ -295,15 +294,19 @@ class _LogReading:
 
     def _learn_repeated(self, message: Message, topic: Topic) -> None:
         """Know that lines like the one of a message need only be counted."""
+        self._repeated.hear(topic)
         end = message.text[-_LONGEST_END:]
         for line in reversed(self._recent):
             is_own = line.count(end) == 1 and topic.host in line and len(line) < _LINE_BYTES
-            if is_own and not has_hint(line):
+            is_whole = topic.is_told or message.text in line
+            if is_own and is_whole:
                 self._repeated.learn(line.encode(), topic)
                 return
 
     def _end_repeated(self) -> Iterator[OOMReport]:
         """Tell how often lines were repeated, and read the last of each."""
+        if any(self._repeated.counted()):
+            yield from self._take(self._unwrapper.flush())  # what waits is newer than what was counted
         for topic, times, line in list(self._repeated.counted()):
             if self._side is not None:
                 self._side.repeat(topic, times)

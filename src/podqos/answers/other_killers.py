@@ -63,6 +63,7 @@ NOTICE_MARKS: tuple[Mark, ...] = (
     b"/tasks/oom",
 )
 """What lines hold about kills of the kernel's, by others: in a log with the kernel's own, only after a kill."""
+_COUNTED_MARKS = (b"ending SIG", b"illing process")
 _OF_KERNEL = b"kernel:"
 _STATUS_MARKS = ("●", "×", "*", "○")
 _STATUS = LazyPattern(r"[●×*○] ([\w.@:\\-]{1,255}\.(?:service|scope|slice))(?: - |$)")
@@ -73,8 +74,13 @@ class Topic(NamedTuple):
     """What a line is about that programs may repeat without end."""
 
     host: str
-    failure: FailureKind | None
+    failure: FailureKind | None = None
     """None: a kill beyond those that are kept."""
+    is_told: bool = True
+    """Whether a line tells anything."""
+
+
+TOLD_NOTHING = Topic("", is_told=False)
 
 
 class OtherKillers:
@@ -86,10 +92,17 @@ class OtherKillers:
         self._containers = RuntimeContainers()
         self._unit = ""
         """The last one whose status systemctl shows."""
+        self._is_asked_for_counted = False
         self.lines_after = 0
         """How many of the lines that follow the last one matter as well."""
         self.repeatable: Topic | None = None
-        """What the last line was about, if lines like it need only be counted."""
+        """What the last line was about, if lines like it need only be counted. What it said of kills is not in this."""
+
+    @property
+    def marks_of_counted(self) -> tuple[Mark, ...]:
+        """What kills hold that are only counted; who asks looks for them, and needs no other lines to lead there."""
+        self._is_asked_for_counted = self._kills.is_full
+        return _COUNTED_MARKS if self._is_asked_for_counted else ()
 
     @staticmethod
     def marks(head: bytes) -> tuple[tuple[Mark, ...], tuple[Mark, ...]]:
@@ -109,10 +122,11 @@ class OtherKillers:
 
     def feed(self, message: Message) -> Iterator[NodeSign]:
         """Take a line; yield what it says about kills of the kernel's."""
-        self.lines_after, self.repeatable = 0, None
+        self.lines_after, self.repeatable = 0, None if self._containers.is_output else TOLD_NOTHING
         text = message.text
         if text.startswith(_STATUS_MARKS) and (shown := _STATUS.match(text)):
             self._unit = shown[1]
+            self.repeatable = None
         if not (
             "emory" in text
             or "OOM" in text
@@ -136,18 +150,21 @@ class OtherKillers:
             return
         if self._kills.feed(message):
             if self._kills.is_only_counted:
-                self.repeatable = Topic(message.host, None)
-            else:
+                self.repeatable = Topic(message.host)
+            elif not (self._kills.is_in_vain and self._is_asked_for_counted):
+                self.repeatable = None
                 self.lines_after = _LINES_AFTER
             if "any cgroup(s)" in text or "triggered kernel OOM" in text:
                 yield from notices(message)
         elif (told := self._failures.feed(message)) is None:
             yield from notices(message, self._unit)
-        elif not told.is_detail:
-            self.repeatable = Topic(told.host, told.kind)
+        else:
+            self.repeatable = None if told.is_detail else Topic(told.host, told.kind)
 
     def repeat(self, topic: Topic, times: int) -> None:
         """Count lines like one that was about a topic."""
+        if not topic.is_told:
+            return
         if topic.failure is None:
             self._kills.left_out += times
         else:

@@ -78,9 +78,12 @@ class KubeletLog:
 
     def __init__(self) -> None:
         self._hosts: dict[str, _Reclaim] = {}
+        self.is_told = False
+        """Whether the last message told anything, if only for those after it."""
 
     def feed(self, message: Message) -> Iterator[EvictionTrace | NodeSign]:
         """Yield what a message completes."""
+        self.is_told = False
         text = message.text
         if message.fields and "msg" in message.fields:
             fields = {key: _plain(value) for key, value in message.fields.items()}
@@ -106,6 +109,7 @@ class KubeletLog:
             yield from self._said(fields.pop("msg", ""), fields, at or _in_seconds(fields.get("ts", "")), host)
 
     def _said(self, sentence: str, fields: Mapping[str, str], at: str, host: str) -> Iterator[EvictionTrace | NodeSign]:
+        self.is_told = True
         if sentence == "Event occurred":
             yield from _of_logged_event(fields, at, host)
         elif sentence == "Evicting pod" and (pods := _pods(fields.get("pod", ""))):
@@ -117,6 +121,8 @@ class KubeletLog:
                 yield EvictionTrace(TraceSource.KUBELET_LOG, pods[0], EvictionCause.NOT_ADMITTED, at, host)
         elif sentence[1:].startswith("viction manager:"):
             yield from self._by_manager(sentence, fields, at, host)
+        else:
+            self.is_told = False
 
     def _by_manager(
         self, sentence: str, fields: Mapping[str, str], at: str, host: str
@@ -149,7 +155,7 @@ class KubeletLog:
                 yield NodeSign(kind, at, host, resource=at_work.resource)
                 self._hosts[host] = _Reclaim()
             case _:
-                pass
+                self.is_told = bool(what)
 
     def _trace(self, pod: str, at: str, host: str, *, text: str = "", uid: str = "") -> EvictionTrace:
         at_work = self._at_work(host)

@@ -6,6 +6,18 @@ import re
 import sys
 from collections.abc import Iterator
 
+_texts: list[str] = []
+_CLASSES = re.compile(r"\[([A-Za-z])[A-Za-z]\]")
+"""A letter in either case."""
+_NOT_WORDS = re.compile(r"\\[A-Za-z]|\(\?P<\w+>|\[[^\]]*\]|\{[\d,]*\}")
+_WORDS = re.compile(r"[A-Za-z](?:[A-Za-z_-]|\\?\.(?=[A-Za-z])){2,}")
+
+
+def words_of_patterns() -> frozenset[str]:
+    """Return the words that any of the patterns so far looks for: others can change no match."""
+    texts = (_NOT_WORDS.sub(" ", _CLASSES.sub(r"\1", text)) for text in _texts)
+    return frozenset(word.replace("\\", "") for text in texts for word in _WORDS.findall(text))
+
 
 class LazyPattern:
     """A pattern, compiled at its first use; ``needs``: what a text has to hold, one of them, to be searched at all."""
@@ -13,6 +25,7 @@ class LazyPattern:
     __slots__ = ("_compiled", "_flags", "_needs", "_text")
 
     def __init__(self, text: str, flags: int = 0, *, needs: tuple[str, ...] = ("",)) -> None:
+        _texts.append(text)
         self._text = text
         self._flags = flags
         self._needs = needs

@@ -32,6 +32,8 @@ class UserspaceKills:
         self.left_out = 0
         self.is_only_counted = False
         """Whether the last line was that of a kill beyond the most that are kept."""
+        self.is_in_vain = False
+        """Whether the last line has figures of such a kill."""
         by_killer: dict[Callable[[str, Message], bool], tuple[str, ...]] = {
             self._systemd: (
                 *(" due to memory ", " due to swap ", "taking action kill", "systemd-oomd killed "),
@@ -51,6 +53,11 @@ class UserspaceKills:
         self._recognisers = [(needs, recognise) for recognise, words in by_killer.items() for needs in words]
 
     @property
+    def is_full(self) -> bool:
+        """Whether further kills are only counted."""
+        return len(self._kills) >= self._most
+
+    @property
     def kills(self) -> tuple[UserspaceKill, ...]:
         """Those found so far."""
         return tuple(self._kills)
@@ -58,7 +65,7 @@ class UserspaceKills:
     def feed(self, message: Message) -> bool:
         """Take a line; return whether a userspace killer wrote it, so that the lines after it matter as well."""
         text = message.text
-        self.is_only_counted = False
+        self.is_only_counted = self.is_in_vain = False
         return any(needs in text and recognise(text, message) for needs, recognise in self._recognisers)
 
     def _systemd(self, text: str, message: Message) -> bool:
@@ -307,6 +314,7 @@ class UserspaceKills:
         if key not in self._context and len(self._context) >= _MOST_HOSTS:
             del self._context[next(iter(self._context))]
         self._context[key] = kill
+        self.is_in_vain = self.is_full
 
     def _amend(self, key: tuple[str, Killer], **known: object) -> None:
         """Complete the last kill of a killer on a host."""
@@ -340,7 +348,7 @@ class UserspaceKills:
         identity = (kill.killer, at, host, kill.pid, kill.cgroup, kill.victim)
         if at and identity in self._seen:
             return True  # the same line in another log
-        if len(self._kills) >= self._most:
+        if self.is_full:
             self.left_out += 1
             self.is_only_counted = True
             return True
