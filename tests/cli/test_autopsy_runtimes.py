@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
 import yaml
 
 from kernel.oom_logs import CONTAINER, ROWS, cgroup
+from podqos.answers import inspected_containers
 from podqos.cli.main import main
 
 ID, OTHER = "ab" * 32, "cd" * 32
@@ -261,3 +263,54 @@ def test_what_a_template_prints_is_read_by_the_command_above_it(told, command, o
 def test_what_only_looks_like_a_list_or_an_answer_tells_of_no_container(told, text):
     answer = told(text)
     assert (answer["terminations"], answer["exits"]) == ([], [])
+
+
+def crictl_shows(number: int, *, is_killed: bool = True) -> dict:
+    """Return a container as crictl shows it, what it belongs to first."""
+    labels = CRI["status"]["labels"] | {"io.kubernetes.pod.name": f"db-{number}"}
+    state = {"state": "CONTAINER_EXITED", "exitCode": 137, "reason": "OOMKilled"}
+    running = {"state": "CONTAINER_RUNNING", "exitCode": 0, "reason": "", "finishedAt": "0001-01-01T00:00:00Z"}
+    status = CRI["status"] | (state if is_killed else running) | {"id": f"{number:064x}"}
+    return {"info": {"config": {"labels": labels}, "pid": number}, "status": status}
+
+
+def test_of_several_containers_of_crictl_each_has_its_own_pod_and_end(told):
+    shown = [crictl_shows(number, is_killed=number % 3 == 0) for number in range(1, 13)]
+    found = told("\n".join(json.dumps(each, indent=2) for each in shown))
+    ended = [(each["pod"], each["containerId"], each["cause"], each["exitCode"]) for each in found["terminations"]]
+    assert ended == [(f"shop/db-{number}", f"{number:064x}", "KernelUnreported", 137) for number in (3, 6, 9, 12)]
+    assert "exits" not in found or found["exits"] == []
+
+
+@pytest.mark.parametrize("width", [4, 5])
+@pytest.mark.parametrize("tool", ["docker", "crictl"])
+def test_containers_that_run_are_left_out_and_the_answer_stays_the_same(told, monkeypatch, tool, width):
+    def container(number):
+        if tool == "crictl":
+            return crictl_shows(number, is_killed=number % 7 == 0)
+        state = {} if number % 7 == 0 else {"Status": "running", "OOMKilled": number % 11 == 0, "ExitCode": 0}
+        return inspected(f"{number:064x}", name=f"/web-{number}", **state)
+
+    shown = [container(number) for number in range(1, 60)]
+    text = (
+        json.dumps(shown, indent=width) if tool == "docker" else "\n".join(json.dumps(c, indent=width) for c in shown)
+    )
+    monkeypatch.setattr(inspected_containers, "_HEAD_BYTES", 2048)
+    few = told(text)
+    monkeypatch.setattr(inspected_containers, "_WORDS", ())
+    assert few == told(text)
+    assert len(few["terminations"]) >= 8
+
+
+def test_only_containers_that_tell_something_are_read(monkeypatch):
+    monkeypatch.setattr(inspected_containers, "_HEAD_BYTES", 1024)
+    said = {70: "oom-kill: x"}
+    shown = [
+        inspected(f"{n:064x}", Status="running", OOMKilled=n == 50, ExitCode=0, Error=said.get(n, ""))
+        for n in range(100)
+    ]
+    text = json.dumps(shown, indent=4).encode()
+    log = inspected_containers.WithoutQuietContainers(io.BytesIO(text))
+    read = b"".join(iter(lambda: log.read(500), b""))
+    assert len(read) < len(text) / 10
+    assert [number for number in range(100) if f"{number:064x}".encode() in read][-2:] == [50, 70]

@@ -11,6 +11,7 @@ from typing import TypedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.answers.inspected_containers import WithoutQuietContainers
 from podqos.answers.kubelet_side import KubeletSide, fated_pods
 from podqos.answers.log_tally import LogTally
 from podqos.answers.oom_reports import reports
@@ -92,7 +93,7 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
     pods = {cgroup_uid(pod): pod for pod in known}
     facts = _facts(pods, request)
     kills: deque[OOMAutopsy] = deque(maxlen=MOST_KILLS)
-    examined = 0
+    examined = containers_left_out = 0
     side = KubeletSide()
     first_in: dict[object, int] = {}
     tally = LogTally()
@@ -100,7 +101,8 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
     for number, log in enumerate(logs):
         examiner = Examiner(request.most_shown, facts)
         with log as opened:
-            text = PastedText(tally.counting(opened))
+            inspected = WithoutQuietContainers(tally.counting(opened))
+            text = PastedText(inspected)
             texts.append(text)
             examiner.facts = with_nodes(examiner.facts, text.nodes)
             for report in reports(text, side):
@@ -110,6 +112,7 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
                 examined += 1
                 if len(kills) > MOST_PICTURES:
                     kills[-MOST_PICTURES - 1] = replace(kills[-MOST_PICTURES - 1], ranking=(), tree=())
+            containers_left_out += inspected.left_out
     assumptions = (*assumed_by(kills, profile), *of_version(profile), *(() if cluster is None else cluster.assumptions))
     found = Autopsies(tuple(kills), kills_left_out=examined - len(kills), assumptions=assumptions)
     has_kubelet_log = bool(tally.kubelet_messages or tally.journal_entries)
@@ -126,7 +129,8 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
             read=replace(
                 read,
                 oom_reports=examined,
-                containers=max(side.containers, sum(ended.is_from_runtime for ended in found.terminations)),
+                containers=max(side.containers, sum(ended.is_from_runtime for ended in found.terminations))
+                + containers_left_out,
                 program_messages=len(found.userspace_kills)
                 + found.userspace_kills_left_out
                 + sum(failure.times for failure in found.program_failures),

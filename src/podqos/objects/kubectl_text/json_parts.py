@@ -22,6 +22,7 @@ _DEEPEST = 12
 _MOST = 10_000
 _MOST_LINES = 5_000
 _WORDS = ("exitCode", "involvedObject", "regarding", "OOMKilling", "containerStatuses", '"Evicted"')
+_STATE_OF_RUNTIME = "CONTAINER_"
 _OF_STORED = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
 
 
@@ -109,7 +110,8 @@ def _part(value: Mapping[str, object]) -> Event | PastedPod | None:
             states = (status.state, status.last_state)
             if any(state is not None and state.terminated is not None for state in states):
                 return PastedPod(status=FullPodStatus(container_statuses=(status,)))
-        if isinstance(value.get("exitCode"), int) and "finishedAt" in value:
+        is_of_runtime = str(value.get("state")).startswith(_STATE_OF_RUNTIME)
+        if isinstance(value.get("exitCode"), int) and "finishedAt" in value and not is_of_runtime:
             ended = ContainerState(terminated=convert(dict(value), ContainerTerminated))
             return PastedPod(status=FullPodStatus(container_statuses=(ContainerStatus(last_state=ended),)))
     except (msgspec.ValidationError, RecursionError):

@@ -98,6 +98,8 @@ class QuietRows:
             return None, place
         kept, match = list[str](), _POD.match
         while place < len(lines) and (found := match(lines[place])) is not None:
+            if "OOMKilled" in lines[place]:
+                break  # in a column of any name
             own, name, status, node = found.group("namespace", "name", "status", "node")
             if len(self.pods) < MOST_NAMES:
                 self.pods.add((own or namespace, name))

@@ -46,7 +46,16 @@ from podqos.survival.autopsy.terminations import (
 )
 
 _WORDS = (
-    *(b"OOMKilled", b"CONTAINER_EXITED", b"CONTAINER ID", b"container ", b'"Action":"', b"xited (", b"POD ID"),
+    *(
+        b"OOMKilled",
+        b"CONTAINER_EXITED",
+        b'"CONTAINER_RUNNING"',
+        b"CONTAINER ID",
+        b"container ",
+        b'"Action":"',
+        b"xited (",
+        b"POD ID",
+    ),
     *(b" SERVICE ", b" Command ", b"DESIRED STATE", b'"Status":"'),
 )
 """One of these is in the output of a runtime, near its beginning."""
@@ -54,6 +63,7 @@ _HEAD_BYTES = 1 << 16
 _MOST_CONTAINERS = 2_000
 _MOST_CHARACTERS = 1 << 16
 _MOST_NAME = 253
+_MOST_OPENING = 256
 _STOPPED_BY = "Killing"
 _MOST_CODE_DIGITS = 4
 _SIGKILL = frozenset({"9", "KILL", "SIGKILL"})
@@ -120,7 +130,8 @@ _RUNNING = frozenset({"running", "container_running", "up"})
 def _beginning() -> re.Pattern[bytes]:
     """Return what finds the output of a runtime."""
     return re.compile(
-        rb"\"?OOMKilled\"?\s{0,4}:|CONTAINER_EXITED|^CONTAINER ID\s{1,80}IMAGE|\"Action\":\"(?:oom|die|kill)\""
+        rb"\"?OOMKilled\"?\s{0,4}:|CONTAINER_EXITED|\"state\": \"CONTAINER_RUNNING\"|^CONTAINER ID\s{1,80}IMAGE"
+        rb"|\"Action\":\"(?:oom|die|kill)\""
         rb"|container (?:oom|die|died|kill) [0-9a-f]{12}|^[0-9a-f]{12} {2,80}\S.{1,400} Exited \(\d"
         rb"|inspect\b.{1,200}\.OOMKilled ?\}\}|^NAME +(?:IMAGE +)?COMMAND +SERVICE "
         rb"|^\s{0,20}Name +Command +State +Ports"
@@ -128,6 +139,10 @@ def _beginning() -> re.Pattern[bytes]:
         rb"|\"Status\":\"Exited \(\d",
         re.MULTILINE,
     )
+
+
+_OPENING = LazyPattern(r"\s{0,80}(?:\[\s{0,8}\n)?([ \t]{0,8}\{)\r?\n[ \t]{1,16}\"")
+"""The line with which every container of a whole output begins, by the first of them."""
 
 
 class _Actor(Struct, frozen=True):
@@ -210,12 +225,15 @@ class RuntimeContainers:
         self._fields: tuple[str, ...] = ()
         """What a command's template asks for, whose output is the next line."""
         self._row: re.Pattern[str] | None = None
+        self._opening: str | None = None
 
     def begin(self, head: bytes) -> bool:
         """Begin another input, and return whether it is a runtime's output: every line of it matters then."""
         self._end()
         start = head[:_HEAD_BYTES]
         self._is_output = any(word in start for word in _WORDS) and _beginning().search(start) is not None
+        opening = _OPENING.match(start[:_MOST_OPENING].decode(errors="replace")) if self._is_output else None
+        self._opening = None if opening is None else opening[1]
         return self._is_output
 
     @property
@@ -230,6 +248,9 @@ class RuntimeContainers:
         text = line[:_MOST_CHARACTERS]
         if self._fields:
             return self._of_template(text)
+        if text.rstrip("\r") == self._opening:
+            self._end()  # crictl shows what a container belongs to before its id
+            return False
         if text.startswith("{") and '"Action"' in text:
             self._of_json(text)
         elif '"Status"' in text and text.startswith(("{", "[")) and self._of_listed(text):
