@@ -163,6 +163,11 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
         "executor-3 was OOM-killed",
         ["podqos autopsy executor-3", "kubectl get pod executor-3 -o yaml"],
     ),
+    "a line such as `web-0 OOMKilled 137`, or `Pod web-0 in namespace shop OOMKilled`": (
+        ["shop web-0 app OOMKilled 137\n"],
+        "shop/web-0 (app) was OOM-killed",
+        ["podqos autopsy -n shop web-0", "kubectl get pod -n shop web-0 -o yaml"],
+    ),
     "a table with `CrashLoopBackOff`": (
         ["NAME    READY   STATUS             RESTARTS      AGE\nweb-0   0/1     CrashLoopBackOff   12 (2m ago)   1h\n"],
         "but 1 container keeps restarting",

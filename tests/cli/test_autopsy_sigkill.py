@@ -54,6 +54,7 @@ PARENTS = [
 ]
 """One process says of another how it ended: who sent the signal it does not know."""
 NO_CLAIMS = [
+    '    "its process was killed with SIGKILL; nothing says by whom",',
     "  Exit Code:    137",
     "      exitCode: 137",
     '      "exitCode": 137,',

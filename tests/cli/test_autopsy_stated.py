@@ -77,7 +77,10 @@ def told(tmp_path, capsys):
             id="alertmanager",
         ),
         pytest.param(
-            '{"data":{"result":[{"metric":{"container":"app","namespace":"shop","pod":"web-0","reason":"OOMKilled"}}]}}\n',
+            (
+                '{"data":{"result":[{"metric":{"container":"app","namespace":"shop","pod":"web-0","rea'
+                'son":"OOMKilled"}}]}}\n'
+            ),
             "shop/web-0",
             "app",
             "",
@@ -172,3 +175,144 @@ def test_a_table_on_a_screen_may_have_a_single_space_between_columns(told):
     )
     (ended,) = told(text)["terminations"]
     assert (ended["pod"], ended["node"], ended["restarts"]) == ("shop/web-0", "worker-1", 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "pod", "container"),
+    [
+        ("Container app in pod shop/web-0 terminated with exit code 137 (OOMKilled)\n", "shop/web-0", "app"),
+        ("worker: pod web-0 exited with code 137: OOMKilled\n", "web-0", ""),
+        ("Container 'app' of pod 'web-0' was terminated, reason 'OOMKilled'\n", "web-0", "app"),
+        ("pod web-0 was killed with reason OOMKilled\n", "web-0", ""),
+        ("pod shop/web-0 terminated with reason 'OOMKilled', exit code 137\n", "shop/web-0", ""),
+        (":fire: *Pod:* web-0\n*Namespace:* shop\n*Container:* app\n*Reason:* OOMKilled\n", "shop/web-0", "app"),
+        ("*Pod*: `web-0`\n*Reason*: `OOMKilled`\n", "web-0", ""),
+        ("Container app in pod shop/web-0 has been OOMKilled\n", "shop/web-0", "app"),
+        ("[ALERT] Pod web-0 in namespace shop OOMKilled\n", "shop/web-0", ""),
+        ("Pod shop/web-0 (container app) was OOMKilled at 2026-11-18T09:00:01Z\n", "shop/web-0", "app"),
+        (
+            "Komodor alert\nPod web-0 in namespace shop OOMKilled\nReason: OOMKilled\nExit code: 137\nContainer: app\n",
+            "shop/web-0",
+            "app",
+        ),
+        (
+            'level=warning msg="container OOMKilled" pod=web-0 namespace=shop container=app exitCode=137\n',
+            "shop/web-0",
+            "app",
+        ),
+        ("Pod web-0 OOMKilled (exit code 137)\n", "web-0", ""),
+        ("pod/web-0 container=app status: OOMKilled exit code: 137\n", "web-0", "app"),
+        ('Pod "web-0" has restarted 3 times: OOMKilled\n', "web-0", ""),
+        ("web-0 OOMKilled 137\n", "web-0", ""),
+        ("shop/web-0\tapp\tOOMKilled\t137\n", "shop/web-0", "app"),
+        ("web-0: OOMKilled\n", "web-0", ""),
+        ("web-7d9f8c6b5-x2x7q OOMKilled\n", "web-7d9f8c6b5-x2x7q", ""),
+        ("shop web-7d9f8c6b5-x2x7q app OOMKilled 2026-11-18T09:00:01Z\n", "shop/web-7d9f8c6b5-x2x7q", "app"),
+        ("web-0   [OOMKilled]   [137]\n", "web-0", ""),
+        ("web-0\tmap[terminated:map[exitCode:137 finishedAt:2026-11-18T09:00:01Z reason:OOMKilled]]\n", "web-0", ""),
+        ('web-0\t{"terminated":{"exitCode":137,"reason":"OOMKilled"}}\n', "web-0", ""),
+        (
+            (
+                "STEP          TEMPLATE   PODNAME                DURATION  MESSAGE\n"
+                " └─✖ train    train      wf-1-train-123456      2m        OOMKilled (exit code 137)\n"
+            ),
+            "wf-1-train-123456",
+            "",
+        ),
+        (
+            (
+                "{\n"
+                ' "containers": [\n'
+                "  {\n"
+                '   "containerArn": "arn:aws:ecs:x",\n'
+                '   "name": "app",\n'
+                '   "exitCode": 137,\n'
+                '   "reason": "OutOfMemoryError: Container killed due to memory usage"\n'
+                "  }\n"
+                " ]\n"
+                "}\n"
+            ),
+            "",
+            "app",
+        ),
+        (
+            (
+                '{"name":"app","lastStatus":"STOPPED","exitCode":137,"reason":"OutOfMemoryError: '
+                'Container killed due to memory usage"}\n'
+            ),
+            "",
+            "app",
+        ),
+        (" app   ●  web:1   false  OOMKilled   false   5   on:on   0   0\n", "", "app"),
+        (
+            (
+                " Containers(shop/web-0)[1]\n"
+                " NAME↑ PF IMAGE READY STATE INIT RESTARTS PROBES(L:R) CPU MEM AGE\n"
+                " app   ●  web:1   false  OOMKilled   false   5   on:on   0   0  5m\n"
+            ),
+            "shop/web-0",
+            "app",
+        ),
+    ],
+)
+def test_sentences_and_rows_that_name_what_was_oom_killed_are_read_with_their_names(told, text, pod, container):
+    for before in ("", "all is well otherwise\n\n"):
+        (ended,) = told(before + text)["terminations"]
+        assert (ended["cause"], ended["pod"], ended["container"]) == ("KernelUnreported", pod, container)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- Fixed pods that were OOMKilled (exit code 137) after an upgrade\n",
+        "Pods that terminated with reason OOMKilled are restarted.\n",
+        "If container app in pod shop/web-0 has been OOMKilled, raise its limit.\n",
+        "A pod exits with exit code 137 (OOMKilled) if it uses too much.\n",
+        "Exit code 137 (OOMKilled) means that the kernel killed it.\n",
+        "Look for `Pod web-0 was OOMKilled` in its events.\n",
+        'log.Printf("Pod %s in namespace %s OOMKilled", name, ns)\n',
+        'assert said == "Pod web-0 in namespace shop OOMKilled"\n',
+        'summary: "Pod {{ $labels.pod }} in namespace {{ $labels.namespace }} OOMKilled"\n',
+        'state = {"exitCode": 137, "reason": "OOMKilled"}\n',
+        '    status = {"exitCode": 137, "reason": "OOMKilled"}  # killed\n',
+        '{"exitCode": 137, "reason": "OOMKilled"},\n',
+        (
+            '    {"exitCode": 137, "reason": "OOMKilled"},\n'
+            '    {"exitCode": 1, "reason": "Error"},\n'
+            "]\n"
+            "def test_it():\n"
+            "    pass\n"
+        ),
+        'expected = [{"exitCode": 137, "reason": "OOMKilled"}]\n',
+        '    "terminated": {"exitCode": 137, "reason": "OOMKilled"},\n',
+        "| exited with code 137: OOMKilled | the limit was reached |\n",
+        "pods get OOMKilled\n",
+        "the pod was OOMKilled\n",
+        "some pods are OOMKilled 3 times a day\n",
+        "web was OOMKilled\n",
+        'case "OOMKilled":\n',
+        "OOMKilled: the limit is too low\n",
+        "Reason for the change: OOMKilled pods of web-0\n",
+        "# Troubleshooting\n\n**Reason:** OOMKilled\n\nThe container used more than its limit.\n",
+        "When a pod fails with reason OOMKilled, exit code 137, its limit is too low.\n",
+        "kubectl get pods | grep OOMKilled\n",
+        "  reason: OOMKilled\n",
+        'container_terminated{reason="OOMKilled"} counts them\n',
+    ],
+)
+def test_prose_dashboards_and_dictionaries_in_source_code_are_no_ends_of_containers(told, text):
+    answer = told(text)
+    assert not any(answer[found] for found in ("terminations", "nodeEvents", "kills", "evictions", "userspaceKills"))
+
+
+def test_ecs_says_why_the_task_stopped(told):
+    text = '{"stoppedReason": "OutOfMemoryError: Container killed due to memory usage", "exitCode": 137}\n'
+    (ended,) = told(text)["terminations"]
+    assert (ended["cause"], ended["pod"]) == ("KernelUnreported", "")
+
+
+def test_one_notice_is_one_kill_and_two_notices_of_two_pods_are_two(told):
+    notice = "Pod {} in namespace shop OOMKilled\nReason: OOMKilled\nExit code: 137\n"
+    assert [ended["pod"] for ended in told(notice.format("web-0"))["terminations"]] == ["shop/web-0"]
+    two = notice.format("web-0") + "\n" + notice.format("web-1")
+    assert {ended["pod"] for ended in told(two)["terminations"]} == {"shop/web-0", "shop/web-1"}

@@ -12,7 +12,11 @@ ROWS = re.compile(
     rb"|(?:^|\n)[ \t>|'\"]{0,40}(?:Completed |Error ){0,8}OOMKilled"
     rb"(?: Completed| Error| OOMKilled){0,8}['\"\s]{0,40}(?:\n|\Z)"
     rb"|[Rr]eason[\"':=\[ is]{1,8}(?:OOM ?Killed|OutOfMemoryError: Container )"
-    rb"|OOMKilled \(exit code \d|System OOM encountered, victim process: [^\s%]"
+    rb"|OOMKilled \(exit code \d|137[^\w\n]{1,4}OOM ?Killed|[Rr]eason[:*'\" ]{1,5}`?OOM ?Killed"
+    rb"|(?:[Pp]od|[Cc]ontainer)[ /][^\n]{1,300}OOM ?Killed"
+    rb"|(?:[Ss]tat(?:us|e)|[Cc]ause|msg)[:=] ?\"?(?:\w{3,9} )?OOM ?Killed"
+    rb"|(?:^|\n)[ \t]{0,8}[a-z0-9./-]{2,300}[ \t:|,\[\"]{1,20}(?:[a-z0-9./-]{1,253}[ \t:|,\[\"]{1,20}){0,3}OOMKilled"
+    rb"|(?:true|false)\s{1,80}OOMKilled\s|OOMKilled \(exit code \d|System OOM encountered, victim process: [^\s%]"
     rb"|(?:^|\n)[ \t>|]{0,40}(?:POD|PODNAME|NS|NAMESPACE)[A-Z ]{0,10}\s{2,80}[A-Z]"
 )
 """Finds rows of a table without its headings."""

@@ -1,9 +1,10 @@
 """Ends of containers and OOMs of nodes as other programs pass them on: CI, workflow engines, alerts, clients.
 
 They print a status in forms of their own: Go's ``map[exitCode:137 reason:OOMKilled]`` and structs, Python's dicts,
-``Reason [OOMKilled]``, ``OOMKilled (exit code 137)``. What says why is found by its words, and what belongs to it, such
-as exit code and pod, near it. Only read where a text has nothing of kubectl's own. Prose, rules for alerts and source
-code are nothing of the kind: there, names or values have quotes that a program would not print.
+``Reason [OOMKilled]``, ``OOMKilled (exit code 137)``, or a sentence: ``Pod p in namespace n was OOMKilled``. What says
+why is found by its words, and what belongs to it, such as exit code and pod, near it. Only read where a text has
+nothing of kubectl's own. Prose, rules for alerts and source code are nothing of the kind: there, names or values have
+quotes that a program would not print, and a sentence goes on.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+from msgspec import Struct
+
 from podqos.model.event import Event, ObjectReference
 from podqos.model.pod import ObjectMeta, PodSpec
 from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerminated, FullPodStatus
+from podqos.objects.kubectl_text.loose_rows import rows_of
 from podqos.objects.kubectl_text.pasted import Pasted, PastedPod
 
 _MOST_TRIED = 1_000
 _NEAR = 1_200
 _BEFORE_REASON = re.compile(
-    r"(?<![\w.$])(?P<key>[\"']?)(?:[Tt]ermination |[Tt]ermination_)?[Rr]eason(?P=key)"
+    r"(?<![\w.$])(?P<key>[\"']?)(?:[Tt]ermination |[Tt]ermination_|stopped)?[Rr]eason(?P=key)"
     r"(?:\s{0,3}[:=]\s{0,4}|\sis\s|\s?\[)(?P<value>[\"']?)$"
 )
 _REASON = re.compile(r"OOM ?Killed(?![\w-])|OutOfMemoryError: Container killed due to memory usage")
@@ -28,15 +32,53 @@ _REASON = re.compile(r"OOM ?Killed(?![\w-])|OutOfMemoryError: Container killed d
 _WITH_CODE = re.compile(
     r"(?:^|[:\"'(]\s{0,80}|\s{2,80})OOMKilled \(exit code (\d{1,3})\)(?=[\"')]|\s{2}|\s*$)", re.MULTILINE
 )
+# So a claim ends, or goes on with what programs add; prose goes on with words.
+_END = (
+    r"(?=[\"'*`)\]]{0,4}(?:[.!;,]?\s{0,80}$|[.;] |,? (?:\(|with |exit|at \d|on node |\d{1,6} times|x\d|[\w.]{1,40}=)))"
+)
+_ENDED = r"\b(?:terminated|exited|failed|killed|died|ended|stopped|crashed|restarted)\b"
+_OWN = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
+_Q = r"[\"'`*]{0,2}"
+_CLAIM = re.compile(
+    rf"(?P<by_code>{_ENDED}[^\n\"'`]{{0,80}}? [Cc]ode:? \(?137\)?(?::|,| -)? \(?OOM ?Killed\)?){_END}"
+    rf"|(?P<by_reason>{_ENDED}[^\n`]{{0,120}}?[ ,(][Rr]eason:? [\"']?OOM ?Killed){_END}"
+    rf"|(?P<by_label>\*[Rr]eason:?\*{{1,2}}:?\s{{1,4}}`?OOM ?Killed)(?=[`*]{{0,2}}\s{{0,80}}$)"
+    rf"|(?P<by_field>\b(?:[Ss]tatus|[Ss]tate|[Cc]ause|msg)[:=] ?\"?(?:[Cc]ontainer |[Pp]od )?(?:was )?OOM ?Killed)"
+    rf"{_END}|(?:[Cc]ontainer {_Q}(?P<container>{_OWN}){_Q} (?:in|of) )?\b[Pp]od[ /]{_Q}"
+    rf"(?:(?P<namespace>{_OWN})/)?(?P<pod>{_OWN}){_Q}"
+    rf"(?: (?:in|of|from) (?:the )?(?:namespace|ns) {_Q}(?P<its>{_OWN}){_Q})?"
+    rf"(?:,? \(?container:? {_Q}(?P<inside>{_OWN}){_Q}\)?)?"
+    r"(?: (?:has been|have been|has|was|is|got))?(?: (?:restarted|killed|terminated))?(?: \d{1,6} times)?(?::| -| –|,)?"
+    rf" {_Q}OOM ?Killed{_END}",
+    re.MULTILINE,
+)
+"""Sentences about an end."""
+_EXPLAINS = re.compile(
+    r"^\s{0,80}(?:\||//|/\*|\*|#) |\b(?:if|when|whenever|unless|until|that|which|e\.g|example|such as|means?|like)\b"
+    r"|(?:[(,+=\[] ?|== ?|\b(?:echo|printf|return|raise|throw) )(?<!\w=)[frb]?[\"'][^\"'\n]{0,200}$",
+    re.IGNORECASE,
+)
+"""What precedes a claim in its line in prose and in source code."""
+_RECORDED = re.compile(r"containerI[Dd]|container_id|finished|started|startTime|\bpod|namespace|lastStatus|Arn\"")
+_LITERAL = re.compile(
+    r"[\w\])] ?= ?[\[{(]|^\s{0,200}(?:return|yield|assert|const|let|var|expect|def)\b|[\])}],?\s{0,8}(?:#|//)"
+)
+_OF_ROW = re.compile(rf"^[ \t]{{0,8}}(?:(?P<namespace>{_OWN})/)?(?P<pod>(?=[a-z.]{{0,252}}[\d-]){_OWN})(?:\t|  +|: )")
+_OF_WORKFLOW = re.compile(
+    rf"\s{{2,80}}(?P<pod>(?=[a-z.]{{0,252}}-){_OWN})\s{{2,80}}(?:\d{{1,6}}[smhd]){{1,3}}\s{{0,80}}$"
+)
+"""A step of Argo's: its pod and how long it took precede its message."""
+_IN_POD = re.compile(rf"\b[Cc]ontainer {_Q}(?P<name>{_OWN}){_Q} (?:in|of) (?:the )?[Pp]od\b")
+_JSON_NAME = re.compile(rf'"name"\s{{0,4}}:\s{{0,4}}"({_OWN})"')
 _NODE_OOM = re.compile(r"System OOM encountered, victim process: [^\s,%]{1,64}, pid: \d{1,10}")
 _MOST_BEFORE = 200
 _CODE = re.compile(r"[Ee]xit[ _]?[Cc]ode[\"']?(?:\s{0,3}[:=]\s{0,4}|\s?\(|\s)[\"']?(\d{1,3})(?!\d)")
 _NAME = r"[a-z0-9][a-z0-9-]{0,252}(?:\.[a-z0-9-]{1,63}){0,8}"
-_SEPARATED = r"[\"'*]{0,3}\s{0,3}[:=]\s{0,4}[\"'`]?"
+_SEPARATED = r"[\"'*]{0,3}\s{0,3}[:=]\*{0,2}\s{0,4}[\"'`]?"
 _POD = re.compile(
     rf"(?<![\w.])(?:pod(?:[ _]?[Nn]ame)?|Pod(?: [Nn]ame)?){_SEPARATED}"
     rf"(?:(?P<namespace>{_NAME})/)?(?P<name>{_NAME})(?![\w{{(])"
-    rf"|(?<![\w.])[Pp]od [\"'`]?(?:(?P<its>{_NAME})/)?(?P<own>(?=[a-z.-]{{0,252}}[\d-])(?!-){_NAME})(?![\w{{(])"
+    rf"|(?<![\w.])[Pp]od[ /][\"'`]?(?:(?P<its>{_NAME})/)?(?P<own>(?=[a-z.-]{{0,252}}[\d-])(?!-){_NAME})(?![\w{{(])"
 )
 _NAMESPACE = re.compile(rf"(?<![\w.])[Nn]amespace{_SEPARATED}(?P<name>{_NAME})(?![\w{{(])")
 _CONTAINER = re.compile(rf"(?<![\w.])[Cc]ontainer(?:[ _]?[Nn]ame)?{_SEPARATED}(?P<name>{_NAME})(?![\w{{(])")
@@ -51,48 +93,108 @@ _ID = re.compile(r"[Cc]ontainer_?I[Dd][\"']?\s{0,3}[:=]\s{0,4}[\"']?([a-z-]{1,20
 _ID_OF_PYTHON = re.compile(r"'container_id': '([a-z-]{1,20}://[0-9a-f]{12,64})'")
 
 
+class _Claim(Struct, frozen=True, gc=False):
+    """Where a text says that something was OOM-killed."""
+
+    start: int
+    code: int | None = None
+    """The exit code if that is a part of it."""
+    namespace: str = ""
+    pod: str = ""
+    container: str = ""
+    """What a sentence names."""
+    needs_pod: bool = False
+    """Whether an exit code near it is not enough."""
+
+
 def stated(text: str) -> Pasted:
     """Return the containers that a text says were OOM-killed, and the OOMs of nodes, once each."""
-    pods: dict[tuple[str, ...], PastedPod] = {}
+    pods: dict[tuple[str, ...], tuple[PastedPod, int]] = {}
     seen: set[tuple[str, str]] = set()
-    for start, code in islice(_reasons(text), _MOST_TRIED):
-        around = text[max(0, start - _NEAR) : start], text[start : start + _NEAR]
+    for claim in islice(_claims(text), _MOST_TRIED):
+        around = text[max(0, claim.start - _NEAR) : claim.start], text[claim.start : claim.start + _NEAR]
         if around in seen:
             continue
         seen.add(around)
-        found = _pod(text, start, code)
-        if found is not None:
-            pods.setdefault(found[0], found[1])
-    return Pasted(tuple(pods.values()), events=tuple(islice(_node_ooms(text), _MOST_TRIED)))
+        found = _pod(text, claim)
+        if found is not None and not any(
+            _is_less(found[0], key) and abs(claim.start - place) < _NEAR for key, (_, place) in pods.items()
+        ):
+            for key in [
+                key for key, (_, place) in pods.items() if _is_less(key, found[0]) and abs(claim.start - place) < _NEAR
+            ]:
+                del pods[key]
+            pods[found[0]] = found[1], claim.start
+    containers = (*(pod for pod, _ in pods.values()), *rows_of(text))
+    return Pasted(containers, events=tuple(islice(_node_ooms(text), _MOST_TRIED)))
 
 
-def _reasons(text: str) -> Iterator[tuple[int, int | None]]:
-    """Yield where a text says that something was OOM-killed, with the exit code if that is a part of it."""
+def _is_less(key: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether what is known of a container is no more than what is known of another: it is the same one."""
+    return all(not mine or mine == its for mine, its in zip(key, other, strict=True))
+
+
+def _claims(text: str) -> Iterator[_Claim]:
+    """Yield where a text says that something was OOM-killed."""
     for found in _WITH_CODE.finditer(text):
-        yield found.start(), int(found[1])
+        yield _Claim(found.start(), int(found[1]))
     for found in _REASON.finditer(text):
         before = _BEFORE_REASON.search(text, max(0, found.start() - 40), found.start())
         is_printed = before is not None and bool(before["key"]) >= bool(before["value"])
-        if is_printed and not _is_in_prose(text, found.start()):
-            yield found.start(), None
+        if is_printed and not (_is_in_prose(text, found.start()) or _is_literal(text, found)):
+            yield _Claim(found.start())
+    for found in _CLAIM.finditer(text):
+        line = text.rfind("\n", max(0, found.start() - _NEAR), found.start()) + 1
+        if _EXPLAINS.search(text[line : found.start()]) or _is_in_prose(text, found.start()):
+            continue
+        namespace, pod = found["namespace"] or found["its"] or "", found["pod"] or ""
+        if pod and not (namespace or any(sign in pod for sign in "-0123456789")):
+            continue
+        yield _Claim(
+            found.start() if pod else found.end(),
+            137 if found["by_code"] else None,
+            namespace,
+            pod,
+            found["container"] or found["inside"] or "",
+            needs_pod=not (pod or found["by_code"] or found["by_reason"]),
+        )
+
+
+def _is_literal(text: str, found: re.Match[str]) -> bool:
+    """Whether a value in quotes is that of a dictionary in source code: in one line with the code, and nothing else."""
+    start, end = text.rfind("\n", 0, found.start()) + 1, text.find("\n", found.end())
+    line = text[start : len(text) if end < 0 else end][:_NEAR]
+    is_one_line = "xit" in line and ("{" in line or "}" in line) and '": ' in line
+    if not is_one_line or _RECORDED.search(line):
+        return False
+    return line.rstrip().endswith(",") or _LITERAL.search(line) is not None
 
 
 def _is_in_prose(text: str, start: int) -> bool:
     """Whether a sentence quotes what is here, between backticks."""
     before = text[max(text.rfind("\n", max(0, start - _NEAR), start) + 1, start - _NEAR, 0) : start]
+    before = before.replace("``", "`")
     return before.count("`") % 2 == 1 and any(map(str.isalnum, before[: before.rfind("`")]))
 
 
-def _pod(text: str, start: int, code: int | None) -> tuple[tuple[str, ...], PastedPod] | None:
+def _pod(text: str, claim: _Claim) -> tuple[tuple[str, ...], PastedPod] | None:
     """Return the pod of a container that was OOM-killed, and what tells it from others; None: no end of a container."""
+    start, code = claim.start, claim.code
     low, high = _paragraph(text, start)
-    pod, own = _nearest(_POD, text, low, high, start), _nearest(_CONTAINER, text, low, high, start)
+    line = text[text.rfind("\n", low, start) + 1 : start]
+    pod = None
+    if not claim.pod:
+        pod = _OF_WORKFLOW.search(line) or _nearest(_POD, text, low, high, start) or _OF_ROW.match(line)
+    own = None if claim.container else _IN_POD.search(line) or _nearest(_CONTAINER, text, low, high, start)
     exited = _nearest(_CODE, text, low, high, start)
-    if code is None and exited is None and pod is None:
+    is_proven = claim.pod or pod is not None or not (claim.needs_pod or (code is None and exited is None))
+    if not is_proven:
         return None
-    name = "" if pod is None else pod["name"] or pod["own"]
-    where = None if pod is None else _nearest(_NAMESPACE, text, low, high, start)
-    namespace = "" if pod is None else pod["namespace"] or pod["its"] or ("" if where is None else where["name"])
+    groups = {} if pod is None else pod.groupdict()
+    name = claim.pod or groups.get("pod") or groups.get("name") or groups.get("own") or ""
+    where = _nearest(_NAMESPACE, text, low, high, start) if name else None
+    namespace = claim.namespace or groups.get("namespace") or groups.get("its") or ""
+    namespace = namespace or ("" if where is None else where["name"])
     node = _nearest(_NODE, text, low, high, start)
     finished = _nearest(_FINISHED, text, low, high, start)
     identity = _nearest(_ID, text, low, high, start) or _nearest(_ID_OF_PYTHON, text, low, high, start)
@@ -102,7 +204,7 @@ def _pod(text: str, start: int, code: int | None) -> tuple[tuple[str, ...], Past
         finished_at=None if finished is None else _time(finished),
         container_id="" if identity is None else identity[1],
     )
-    container = "" if own is None else own["name"]
+    container = claim.container or ("" if own is None else own["name"]) or _named_in_json(text, start, low, high)
     status = ContainerStatus(name=container, last_state=ContainerState(terminated=ended))
     key = namespace, name, container, ended.finished_at or ""
     return key, PastedPod(
@@ -110,6 +212,15 @@ def _pod(text: str, start: int, code: int | None) -> tuple[tuple[str, ...], Past
         PodSpec(node_name="" if node is None else node["name"]),
         FullPodStatus(container_statuses=(status,)),
     )
+
+
+def _named_in_json(text: str, start: int, low: int, high: int) -> str:
+    """Return the name beside a reason in an object of Amazon ECS."""
+    if not text.startswith("OutOfMemoryError: ", start):
+        return ""
+    opens, closes = text.rfind("{", low, start), text.find("}", start, high)
+    found = _JSON_NAME.search(text, opens, closes) if 0 <= opens < closes else None
+    return "" if found is None else found[1]
 
 
 def _paragraph(text: str, start: int) -> tuple[int, int]:

@@ -423,7 +423,10 @@ class ProgramFailures:
 
 def _is_quoted(text: str, start: int) -> bool:
     """Whether words about a kill are in source code, or prose explains them."""
-    return text.count("`", 0, start) % 2 == 1 or _NOT_SAID.search(text, 0, start) is not None
+    stripped = text.strip()
+    is_literal = stripped[:1] in {'"', "'"} and stripped[-1:] == ","
+    is_code = text[:start].replace("``", "`").count("`") % 2 == 1
+    return is_literal or is_code or _NOT_SAID.search(text, 0, start) is not None
 
 
 def _bytes(number: str | None, unit: str | None) -> int | None:
