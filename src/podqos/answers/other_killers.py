@@ -157,6 +157,8 @@ class OtherKillers:
             if "any cgroup(s)" in text or "triggered kernel OOM" in text:
                 yield from notices(message)
         elif (told := self._failures.feed(message)) is None:
+            if self._failures.has_noted:
+                self.repeatable = None
             yield from notices(message, self._unit)
         else:
             self.repeatable = None if told.is_detail else Topic(told.host, told.kind)

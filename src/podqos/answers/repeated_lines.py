@@ -165,8 +165,9 @@ class _Words(dict[bytes, bytes]):
             stands = bare if is_own else _WORD
         if word.endswith(b":"):
             stands += b":"
-        if len(self) < _MOST_KNOWN_WORDS:
-            self[word] = stands
+        if len(self) >= _MOST_KNOWN_WORDS:
+            self.clear()
+        self[word] = stands
         return stands
 
 

@@ -10,7 +10,7 @@ _texts: list[str] = []
 _CLASSES = re.compile(r"\[([A-Za-z])[A-Za-z]\]")
 """A letter in either case."""
 _NOT_WORDS = re.compile(r"\\[A-Za-z]|\(\?P<\w+>|\[[^\]]*\]|\{[\d,]*\}")
-_WORDS = re.compile(r"[A-Za-z](?:[A-Za-z_-]|\\?\.(?=[A-Za-z])){2,}")
+_WORDS = re.compile(r"[A-Za-z](?:[A-Za-z_-]|\\?\.(?=[A-Za-z]))+")
 
 
 def words_of_patterns() -> frozenset[str]:
@@ -24,12 +24,17 @@ class LazyPattern:
 
     __slots__ = ("_compiled", "_flags", "_needs", "_text")
 
-    def __init__(self, text: str, flags: int = 0, *, needs: tuple[str, ...] = ("",)) -> None:
+    def __init__(self, text: str, flags: int = 0, *, needs: tuple[str, ...] = ()) -> None:
         _texts.append(text)
         self._text = text
         self._flags = flags
         self._needs = needs
         self._compiled: re.Pattern[str] | None = None
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What a text has to hold, one of them; none: anything may do."""
+        return self._needs
 
     @property
     def _pattern(self) -> re.Pattern[str]:
@@ -43,8 +48,9 @@ class LazyPattern:
             if words in text:
                 break
         else:
-            return None
-        return self._pattern.search(text, start, end)
+            if self._needs:
+                return None
+        return (self._compiled or self._pattern).search(text, start, end)
 
     def match(self, text: str, start: int = 0, end: int = sys.maxsize) -> re.Match[str] | None:
         """Return whether a text begins with it."""

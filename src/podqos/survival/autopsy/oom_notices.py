@@ -75,9 +75,18 @@ _EARLYOOM = LazyPattern(
 )
 
 
+_NOTICES = (
+    *(_UNIT, _STATUS, _CONTAINERD, _TOPIC, _CONMON, _CADVISOR, _KUBELET, _INIT, _SLURM, _TASK, _BCC, _VIRTUOZZO),
+    *(_CONSIDERED, _EARLYOOM, _FLUX),
+)
+_WORDS = tuple({words for pattern in _NOTICES for words in pattern.needs})
+
+
 def notices(message: Message, unit: str = "") -> Iterator[NodeSign]:
     """Yield what a line says about kills of the kernel's; of ``unit`` systemctl shows the status."""
     text = message.text
+    if not [words for words in _WORDS if words in text]:
+        return
     if match := _UNIT.search(text):
         at, host = carried(text[: match.start()], message)
         yield NodeSign(SignKind.UNIT_OOM_KILLED, at, host, unit=unit_before(text, match))

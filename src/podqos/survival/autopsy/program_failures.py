@@ -352,6 +352,8 @@ class ProgramFailures:
         self._pending: set[tuple[FailureKind, str]] = set()
         self._stopped: set[str] = set()
         """Units that systemd itself killed, because they had not stopped in time."""
+        self.has_noted = False
+        """Whether the last line tells something of those that follow."""
 
     @property
     def failures(self) -> tuple[ProgramFailure, ...]:
@@ -361,12 +363,13 @@ class ProgramFailures:
     def feed(self, message: Message) -> Told | None:
         """Take a line; return what it told if it is one of a program that ran out of memory."""
         text = message.text
+        self.has_noted = False
         forms: tuple[_Form, ...] = _OF_OTHERS
         if "emory" in text:
             lost = _OF_PARENTS if "137" in text or "SIGKILL" in text else ()
             forms = (*(_OF_JAVA if "java.lang.OutOfMemoryError" in text else ()), *_OF_MEMORY, _OF_SHELLS, *lost)
-        for form in forms:
-            if form.needs in text and (match := form.pattern.search(text)):
+        for form in [form for form in forms if form.needs in text]:
+            if match := form.pattern.search(text):
                 is_parents = form.kind is FailureKind.PROCESS_KILLED
                 if is_parents and _is_quoted(text, match.start()):
                     return None
@@ -375,6 +378,7 @@ class ProgramFailures:
                 return self._add(form, match, message)
         if (by_systemd := _BY_SYSTEMD.search(text)) and len(self._stopped) < self._most:
             self._stopped.add(by_systemd[1])
+            self.has_noted = True
         return None
 
     def repeat(self, kind: FailureKind, host: str, times: int) -> None:

@@ -66,7 +66,8 @@ class UserspaceKills:
         """Take a line; return whether a userspace killer wrote it, so that the lines after it matter as well."""
         text = message.text
         self.is_only_counted = self.is_in_vain = False
-        return any(needs in text and recognise(text, message) for needs, recognise in self._recognisers)
+        held = [recognise for needs, recognise in self._recognisers if needs in text]
+        return any(recognise(text, message) for recognise in held) if held else False
 
     def _systemd(self, text: str, message: Message) -> bool:
         if match := lines.PRESSURE.search(text):
@@ -340,9 +341,10 @@ class UserspaceKills:
         place = self._last.get(key)
         if kill.pid is not None and place is not None:
             last = self._kills[place]
-            apart = seconds_apart(last.at, at)
+            is_same = last.pid == kill.pid and last.victim == kill.victim
+            apart = seconds_apart(last.at, at) if is_same else None
             # A process that did not heed SIGTERM is killed again.
-            if (last.pid, last.victim) == (kill.pid, kill.victim) and (apart is None or abs(apart) <= _NEAR_SECONDS):
+            if is_same and (apart is None or abs(apart) <= _NEAR_SECONDS):
                 self._kills[place] = replace(last, signal=kill.signal)
                 return True
         identity = (kill.killer, at, host, kill.pid, kill.cgroup, kill.victim)
