@@ -1,4 +1,4 @@
-"""``podqos autopsy`` on large tables by kubectl: rows that tell nothing are counted, and the answer stays the same."""
+"""``podqos autopsy`` on large tables and many descriptions: what tells nothing is counted, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from kernel.oom_logs import cgroup
 from podqos.answers import pasted_text
 from podqos.cli.main import main
 from podqos.objects.kubectl_text import parts
@@ -43,8 +44,8 @@ def read(tmp_path, capsys):
         path = tmp_path / "pasted.txt"
         path.write_text(text)
         answers = []
-        for few in (10**9, 0):
-            monkeypatch.setattr(pasted_text, "_FEW", few)
+        for few in (10**9, -1):
+            monkeypatch.setattr(pasted_text, "_FEW_CHARACTERS", few)
             assert main(["autopsy", str(path), "-o", "json"]) == 0
             answers.append(json.loads(capsys.readouterr().out))
         return answers[0], answers[1]
@@ -127,3 +128,142 @@ def test_a_log_after_a_table_is_not_read_as_a_paste_to_its_end():
     reader.feed(line * 40_000, is_ahead=False)
     reader.feed(line * 40_000, is_ahead=False)
     assert reader.is_over
+
+
+POD = """\
+Name:             app-{n}
+Namespace:        shop
+Priority:         0
+Service Account:  default
+Node:             worker-{node}/10.0.0.7
+Start Time:       Wed, 18 Nov 2026 07:00:00 +0100
+Labels:           app=web
+                  part=a
+Annotations:      <none>
+Status:           {status}
+IP:               10.1.2.3
+IPs:
+  IP:           10.1.2.3
+Controlled By:  ReplicaSet/web
+Init Containers:
+  setup:
+    Container ID:   containerd://{init:064x}
+    Image:          setup:1
+    State:          Terminated
+      Reason:       Completed
+      Exit Code:    0
+    Ready:          True
+    Restart Count:  0
+    Environment:    <none>
+Containers:
+  app:
+    Container ID:   containerd://{n:064x}
+    Image:          web:1
+    State:          {state}
+      Started:      Wed, 18 Nov 2026 07:00:02 +0100
+    Ready:          True
+    Restart Count:  0
+    Limits:
+      memory:  {limit}Mi
+    Requests:
+      memory:  {n}Mi
+    Environment:    <none>
+    Mounts:         <none>
+Conditions:
+  Type              Status
+  Ready             True
+  PodScheduled      True
+Volumes:            <none>
+QoS Class:          Burstable
+Node-Selectors:     <none>
+Tolerations:        <none>
+Events:             {events}
+
+
+"""
+NODE = """\
+Name:               worker-{n}
+Roles:              <none>
+Labels:             kubernetes.io/os=linux
+Annotations:        <none>
+CreationTimestamp:  Mon, 05 Jan 2026 15:19:00 +0000
+Taints:             <none>
+Unschedulable:      false
+Conditions:
+  Type             Status  LastHeartbeatTime                 LastTransitionTime                Reason   Message
+  ----             ------  -----------------                 ------------------                ------   -------
+  MemoryPressure   {pressure}   Mon, 05 Jan 2026 15:19:00 +0000   Mon, 05 Jan 2026 10:19:00 +0000   Kubelet  is
+Capacity:
+  cpu:                8
+  memory:             {n}1Gi
+Allocatable:
+  cpu:                8
+  memory:             {n}0Gi
+Non-terminated Pods:          (1 in total)
+  Namespace  Name   CPU Requests  CPU Limits  Memory Requests  Memory Limits  Age
+  ---------  ----   ------------  ----------  ---------------  -------------  ---
+  shop       app-0  0 (0%)        0 (0%)      32Mi (0%)        64Mi (1%)      6d
+Events:
+  Type     Reason                   Age   From     Message
+  ----     ------                   ----  ----     -------
+  Normal   NodeHasSufficientMemory  5m    kubelet  Node worker-{n} status is now: NodeHasSufficientMemory
+
+
+"""
+WARNED = """
+  Type     Reason     Age  From     Message
+  ----     ------     ---  ----     -------
+  Warning  Unhealthy  5m   kubelet  Readiness probe failed"""
+KILLED = WARNED.replace("Unhealthy", "Killing  ").replace("Readiness probe failed", "Stopping container app")
+LOW = "The node was low on resource: memory. "
+EVICTED = f"Failed\nReason:           Evicted\nMessage:          {LOW}"
+OOM_KILLED = "Terminated\n      Reason:       OOMKilled\n      Exit Code:    137"
+BY_OOMD = (
+    "Jan  5 15:19:00 worker-1 systemd-oomd[812]: Killed /kubepods.slice/cri-containerd-{:064x}.scope due to memory "
+    "pressure for /system.slice being 60.00% > 50.00% for > 20s with reclaim activity\n"
+)
+BY_KERNEL = "".join(
+    f"Jan  5 15:19:00 worker-0 kernel: [    1.5] {line}\n"
+    for line in cgroup([(7, 1000, 200_000, 100, 0, 100, "python3")], 7, "python3")
+).replace("ab" * 32, f"{9:064x}")
+
+
+def described(number: int, status: str = "Running", state: str = "Running", events: str = "<none>") -> str:
+    where, init, limit = number % 3, number + 500, number + 64
+    return POD.format(n=number, node=where, init=init, limit=limit, status=status, state=state, events=events)
+
+
+def described_node(number: int, pressure: str = "False") -> str:
+    return NODE.format(n=number, pressure=pressure)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param(described(70, events=WARNED), id="an ordinary event"),
+        pytest.param(described(70, events=KILLED), id="a container was stopped"),
+        pytest.param(described(70, status=EVICTED), id="evicted"),
+        pytest.param(described(70, state=OOM_KILLED), id="killed"),
+        pytest.param(described_node(2, "True "), id="a node under pressure"),
+        pytest.param(described(3), id="described twice"),
+        pytest.param(PODS + pod_row("app-4", "OOMKilled"), id="a row about one"),
+        pytest.param(EVENTS + event_row("app-5", "Evicted", LOW), id="an event about one"),
+        pytest.param("$ kubectl get pods\n", id="a command"),
+        pytest.param(BY_KERNEL, id="a kill in one"),
+        pytest.param(BY_OOMD.format(9), id="a kill by a program"),
+    ],
+)
+def test_descriptions_that_tell_nothing_are_read_where_anything_depends_on_them(read, monkeypatch, more):
+    text = "".join([*map(described, range(40)), *map(described_node, range(3))])
+    whole, few = read(monkeypatch, text + more)
+    assert few == whole
+    assert few["read"]["nodes"] == 3
+
+
+def test_descriptions_that_tell_nothing_are_not_read(monkeypatch):
+    reader = PastedParts()
+    reader.feed("".join([*map(described, range(40)), described(99, state="Waiting")]).encode(), is_ahead=True)
+    reader.end()
+    assert [pod.metadata.name for pod in reader.reader.pasted(()).pods] == ["app-99"]
+    assert len(reader.reader.pasted(None).pods) == 41

@@ -116,7 +116,12 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
     assumptions = (*assumed_by(kills, profile), *of_version(profile), *(() if cluster is None else cluster.assumptions))
     found = Autopsies(tuple(kills), kills_left_out=examined - len(kills), assumptions=assumptions)
     has_kubelet_log = bool(tally.kubelet_messages or tally.journal_entries)
-    pastes, quiet = told_together(texts, {pod.metadata.name for pod in known}, has_kubelet_log=has_kubelet_log)
+    pastes, quiet = told_together(
+        texts,
+        {pod.metadata.name for pod in known},
+        has_kubelet_log=has_kubelet_log,
+        has_others=bool(kills or objects or cluster),
+    )
     for paste in pastes:
         side.add_paste(paste)
     found = side.told(found, known, objects, cluster, most_shown=request.most_shown, profile=profile)

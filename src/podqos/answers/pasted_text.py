@@ -12,12 +12,14 @@ from msgspec.structs import replace
 from podqos.kernel.log_lines import LogStream
 from podqos.objects.kubectl_text.pasted import Pasted
 from podqos.objects.kubectl_text.recognition import may_be_kubectl
+from podqos.survival.autopsy.eviction_traces import event_trace, status_trace
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 if TYPE_CHECKING:
     from podqos.model.node import Node
     from podqos.model.pod_fate import FatedPod
     from podqos.objects.kubectl_text.parts import PastedParts
+    from podqos.objects.kubectl_text.reader import TextReader
 
 _PART_BYTES = 1 << 17
 _HEAD_BYTES = 1 << 20
@@ -26,17 +28,18 @@ _FIRST_BYTES = 1 << 17
 """In so much of a text by kubectl there is a row or a field."""
 _AHEAD_BYTES = 1 << 23
 """So much of a text by kubectl is read before the log in it."""
-_FEW = 1_000
-"""So many rows of tables are read, whatever they tell."""
+_FEW_CHARACTERS = 1 << 16
+"""So much is read, whatever it tells."""
 
 
 class Quiet(Struct, frozen=True):
-    """Rows of tables that tell nothing: they are counted, and not read."""
+    """What tells nothing: it is counted, and not read."""
 
     pods: int = 0
+    nodes: int = 0
     events: int = 0
-    nodes: frozenset[str] = frozenset()
-    """Those of the pods."""
+    pods_nodes: frozenset[str] = frozenset()
+    """Those on which the pods are."""
 
 
 class PastedText:
@@ -94,40 +97,51 @@ class PastedText:
         return part
 
     @property
-    def nodes(self) -> Sequence[Node]:
+    def nodes(self) -> Iterable[Node]:
         """The nodes so far."""
         return () if self.parts is None else self.parts.reader.nodes
 
 
 def told_together(
-    texts: Iterable[PastedText], names: Iterable[str], *, has_kubelet_log: bool
+    texts: Sequence[PastedText], names: Iterable[str], *, has_kubelet_log: bool, has_others: bool
 ) -> tuple[list[Pasted], Quiet]:
-    """Return what kubectl printed in several texts: rows that tell nothing are read if anything is about their objects.
+    """Return what kubectl printed in several texts: what tells nothing is read if anything is about its objects.
 
-    ``names`` are those of pods that are known otherwise; a kubelet's log may be about any.
+    ``names`` are those of pods that are known otherwise; a kubelet's log may be about any. ``has_others``: whether
+    there are kills, which may be of any container, or objects and logs that may have evictions, for which pods are
+    ranked.
     """
     readers = [text.parts.reader for text in texts if text.parts is not None]
     if not readers:
         return [], Quiet()
     from podqos.objects.kubectl_text.quiet_rows import count_pods
 
-    if has_kubelet_log or sum(len(reader.quiet) for reader in readers) <= _FEW:
+    rows = [reader.quiet for reader in readers]
+    if has_kubelet_log or sum(own.characters for own in rows) <= _FEW_CHARACTERS:
         return [reader.pasted(None) for reader in readers], Quiet()
     known = {*names}.union(*(reader.names for reader in readers))
-    rows = [reader.quiet for reader in readers]
+    described = set[str]().union(*(own.described for own in rows))
+    if described and (has_others or len(texts) > 1 or any(map(_may_tell_of_evictions, readers))):
+        known |= described
     quiet = Quiet(
         count_pods({pod for own in rows for pod in own.pods}, known) + sum(own.pods_beyond for own in rows),
+        len({node for own in rows for node in own.nodes_described} - known),
         sum(own.events_without(known) for own in rows),
         frozenset().union(*(own.nodes for own in rows)),
     )
     return [reader.pasted(known) for reader in readers], quiet
 
 
+def _may_tell_of_evictions(reader: TextReader) -> bool:
+    """Whether a text tells of an eviction, or of a kill that was not the kernel's."""
+    pods, events = reader.telling
+    return reader.tells_of_kills or any(map(status_trace, pods)) or any(map(event_trace, events))
+
+
 def counted(read: WhatWasRead, quiet: Quiet, pods: Iterable[FatedPod]) -> WhatWasRead:
-    """Return what was read with the rows that were only counted; ``pods`` are those that were not."""
-    if not quiet.pods:
-        return replace(read, events=read.events + quiet.events)
-    nodes = quiet.nodes.union(pod.spec.node_name for pod in pods if pod.spec.node_name)
-    is_said = read.debug_pods or not nodes  # by kubectl debug, or by the nodes themselves
-    node = read.node if is_said else next(iter(nodes)) if len(nodes) == 1 else ""
-    return replace(read, pods=read.pods + quiet.pods, events=read.events + quiet.events, pod="", node=node)
+    """Return what was read with what was only counted; ``pods`` are those that were not."""
+    read = replace(read, events=read.events + quiet.events, nodes=read.nodes + quiet.nodes)
+    nodes = quiet.pods_nodes.union(pod.spec.node_name for pod in pods if pod.spec.node_name)
+    if not read.debug_pods and (nodes if quiet.pods else quiet.nodes and not nodes):  # else it is said
+        read = replace(read, node=next(iter(nodes)) if len(nodes) == 1 else "")
+    return replace(read, pods=read.pods + quiet.pods, pod="") if quiet.pods else read

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from podqos.objects.kubectl_text.quiet_descriptions import pieces
 from podqos.objects.kubectl_text.reader import TextReader
 
 _PART_BYTES = 1 << 19
@@ -58,8 +59,19 @@ class PastedParts:
             self.reader.end()
 
     def _read(self, part: bytes) -> None:
-        if part:
-            self.reader.feed(part.decode(errors="replace").removesuffix("\n"))
+        rest: list[str] = []
+        for piece in pieces(part.decode(errors="replace")):
+            if isinstance(piece, str):
+                rest.append(piece)
+                continue
+            self._read_lines(rest)
+            self.reader.take_description(piece)
+        self._read_lines(rest)
+
+    def _read_lines(self, texts: list[str]) -> None:
+        if texts:
+            self.reader.feed("".join(texts).removesuffix("\n"))
+            texts.clear()
 
 
 def _last_cut(text: bytes) -> int:

@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from podqos.model.event import TELLING, Event
+from podqos.model.event import Event
 from podqos.objects.kubectl_text.columns import Columns, column_row
 from podqos.objects.kubectl_text.lines import cleaned
 from podqos.objects.kubectl_text.pasted import PastedPod
+from podqos.objects.kubectl_text.quiet_descriptions import TELLING_REASONS, Description
 from podqos.objects.kubectl_text.tables import ENDED_BY, FAILED_BY, event_row, pod_row
 
 MOST_NAMES = 100_000
@@ -36,7 +37,6 @@ _EVENT = re.compile(
     rf"{_NAMESPACE}{_AGE}(?: \(x\d{{1,9}} over {_AGE}\))?[ \t]+(?:Normal|Warning)[ \t]+"
     rf"(?P<reason>[A-Z][A-Za-z0-9]{{1,127}})[ \t]+[A-Za-z.]{{1,63}}/(?P<name>{_NAME})[ \t]+[!-_a-~][^`]{{0,4000}}$"
 )
-_TELLING_REASONS = TELLING | {"CgroupOOM"}
 _USUAL = (("name", "", "status", "restarts", ""), ("namespace", "name", "", "status", "restarts", ""))
 """What the columns of ``kubectl get pods`` mean; those that may follow are no more than a node."""
 
@@ -71,11 +71,14 @@ class Rows(Struct, frozen=True, gc=False):
 
 
 class QuietRows:
-    """Takes rows, and counts them."""
+    """Takes rows and descriptions, and counts them."""
 
     def __init__(self) -> None:
         self.pods: set[tuple[str, str]] = set()
         """By namespace and name."""
+        self.described: set[str] = set()
+        """Names of pods and nodes whose descriptions are kept."""
+        self.nodes_described: set[str] = set()
         self.nodes: set[str] = set()
         self.pods_beyond = self.events = 0
         self.has_ended = False
@@ -84,8 +87,13 @@ class QuietRows:
         self._room = _MOST_CHARACTERS
 
     def __len__(self) -> int:
-        """Return how many pods and events there are."""
-        return len(self.pods) + self.pods_beyond + self.events
+        """Return how many pods, nodes and events there are."""
+        return len(self.pods) + self.pods_beyond + len(self.nodes_described) + self.events
+
+    @property
+    def characters(self) -> int:
+        """How long everything is that is kept."""
+        return _MOST_CHARACTERS - self._room
 
     def take_pods(
         self, lines: Sequence[str], place: int, columns: Columns | None, namespace: str, told: Collection[str]
@@ -101,12 +109,7 @@ class QuietRows:
             if "OOMKilled" in lines[place]:
                 break  # in a column of any name
             own, name, status, node = found.group("namespace", "name", "status", "node")
-            if len(self.pods) < MOST_NAMES:
-                self.pods.add((own or namespace, name))
-            elif (own or namespace, name) not in self.pods:
-                self.pods_beyond += 1
-            if node and node != "<none>" and len(self.nodes) < MOST_NAMES:
-                self.nodes.add(node)
+            self._add(own or namespace, name, node)
             if status.endswith(_COMPLETED):
                 self.has_ended = True
             if self._room > 0 or name in told:
@@ -121,7 +124,7 @@ class QuietRows:
         kept, match, start = list[str](), _EVENT.match, place
         while place < len(lines) and (found := match(lines[place])) is not None:
             reason, name = found.group("reason", "name")
-            if reason in _TELLING_REASONS or "kubectl" in lines[place]:
+            if reason in TELLING_REASONS or "kubectl" in lines[place]:
                 break
             if self._room > 0 or name in told:
                 kept.append(lines[place])
@@ -129,6 +132,32 @@ class QuietRows:
             place += 1
         self.events += place - start
         return self._rows(kept, namespace), place
+
+    def take_description(self, described: Description, told: Collection[str]) -> bool:
+        """Take a description, and return whether to keep it."""
+        name = described.name
+        if described.namespace:
+            self._add(described.namespace, name, described.node)
+        else:
+            self.nodes_described.add(name)
+        self.has_ended = self.has_ended or described.has_ended
+        self.events += described.events
+        is_kept = self._room > 0 or name in told
+        if is_kept:
+            self._room -= len(described.text)
+            self.described.add(name)
+            if described.events:
+                self._of_events[name] = self._of_events.get(name, 0) + described.events
+        return is_kept
+
+    def _add(self, namespace: str, name: str, node: str | None) -> None:
+        """Count a pod."""
+        if len(self.pods) < MOST_NAMES:
+            self.pods.add((namespace, name))
+        elif (namespace, name) not in self.pods:
+            self.pods_beyond += 1
+        if node and node != "<none>" and len(self.nodes) < MOST_NAMES:
+            self.nodes.add(node)
 
     def _rows(self, lines: list[str], namespace: str, columns: Columns | None = None) -> Rows | None:
         if not lines:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 
 from msgspec.structs import replace
 
+from podqos.errors import InvalidQuantity
 from podqos.model.event import Event, ObjectReference
-from podqos.model.node import Node
+from podqos.model.node import Node, NodeStatus
 from podqos.model.pod import ObjectMeta
 from podqos.model.pod_fate import ContainerStatus
+from podqos.model.quantity import Quantity
+from podqos.model.resources import MEMORY
 from podqos.objects.kubectl_text.columns import Columns, column_row, columns_of
 from podqos.objects.kubectl_text.describe_node import NodeDescription
 from podqos.objects.kubectl_text.describe_pod import KEY, Place, PodDescription
@@ -19,6 +23,7 @@ from podqos.objects.kubectl_text.fragments import bare_message, terminated_fragm
 from podqos.objects.kubectl_text.json_parts import json_part
 from podqos.objects.kubectl_text.lines import Line, Lines
 from podqos.objects.kubectl_text.pasted import NOTHING, Pasted, PastedPod, joined
+from podqos.objects.kubectl_text.quiet_descriptions import Description
 from podqos.objects.kubectl_text.quiet_rows import QuietRows, Rows
 from podqos.objects.kubectl_text.tables import (
     FAILED_BY,
@@ -50,6 +55,7 @@ _NODE_BEGINNINGS = frozenset(("Capacity", "Allocatable", "Non-terminated Pods", 
 _STATES = ("Terminated", "Waiting", "Running")
 _RULE = re.compile(r"[-\s]{4,}$")
 _STATED = (b"OOMKilled", b"OOM Killed", b"System OOM encountered", b"OutOfMemoryError: Container killed")
+_KILL = re.compile(r"(?<!OOM)[Kk]ill(?:ed|ing)\s|oomd|earlyoom|nohang|lowmemory")
 _ENDS = frozenset(("Evicted", "SystemOOM", "OOMKilling"))
 
 
@@ -72,10 +78,11 @@ class TextReader:
 
     def __init__(self) -> None:
         self._lines = Lines("")
-        self.nodes: list[Node] = []
+        self._nodes: list[Node] = []
+        self._quiet_nodes: list[Description] = []
         self.quiet = QuietRows()
         """Rows of tables that tell nothing by themselves."""
-        self._pods: list[PastedPod | Rows] = []
+        self._pods: list[PastedPod | Rows | Description] = []
         self._events: list[Event | Rows] = []
         self._messages: list[str] = []
         self._stated = NOTHING
@@ -88,13 +95,25 @@ class TextReader:
         """What the command names."""
         self._of_pod: list[Event] = []
         self._tried = 0
+        self.tells_of_kills = False
+        """Whether a program that kills may say so in it."""
 
     def feed(self, text: str) -> None:
         """Take whole lines; where a text has parts, they are cut between rows of a table or before a description."""
+        self.tells_of_kills = self.tells_of_kills or _KILL.search(text) is not None
         self._lines = Lines(text)
         place = 0
         while place < len(self._lines):
             place = self._pass_over(place) or self._read(place)
+
+    def take_description(self, described: Description) -> None:
+        """Take a description that tells nothing by itself; its lines are not fed."""
+        self._end()
+        if self.quiet.take_description(described, self._told):
+            if described.namespace:
+                self._pods.append(described)
+            else:
+                self._quiet_nodes.append(described)
 
     def end(self) -> None:
         """Know that a text has no more parts."""
@@ -108,9 +127,18 @@ class TextReader:
             self._stated = stated(text.decode(errors="replace"))
 
     @property
+    def nodes(self) -> Iterator[Node]:
+        """The nodes so far; of those that tell nothing, how large they are."""
+        yield from self._nodes
+        for described in self._quiet_nodes:
+            with suppress(InvalidQuantity):
+                size = {MEMORY: Quantity.parse(described.memory)}
+                yield Node(ObjectMeta(name=described.name), status=NodeStatus(size))
+
+    @property
     def told(self) -> int:
         """How much was found: pods, nodes, events and messages."""
-        return len(self._pods) + len(self.nodes) + len(self._events) + len(self._messages) + len(self.quiet)
+        return len(self._pods) + len(self._nodes) + len(self._events) + len(self._messages) + len(self.quiet)
 
     @property
     def is_empty(self) -> bool:
@@ -128,19 +156,34 @@ class TextReader:
         has_pods = names is None or self.quiet.has_pods_of(names)
         has_events = names is None or self.quiet.has_events_of(names)
         pods: list[PastedPod] = []
-        for pod in self._pods:
-            if not isinstance(pod, Rows):
-                pods.append(pod)
-            elif has_pods:
-                pods += pod.pods(names)
         events: list[Event] = []
+        nodes = list(self._nodes)
+        for item in (*self._quiet_nodes, *self._pods):
+            if isinstance(item, PastedPod):
+                pods.append(item)
+            elif isinstance(item, Rows):
+                pods += item.pods(names) if has_pods else ()
+            elif names is None or item.name in names:
+                reader = TextReader()
+                reader.feed(item.text)
+                reader.end()
+                described = reader.pasted(None)
+                pods += described.pods
+                nodes += described.nodes
+                events += described.events
         for event in self._events:
             if not isinstance(event, Rows):
                 events.append(event)
             elif has_events:
                 events += event.events(names)
-        own = Pasted(tuple(pods), tuple(self.nodes), tuple(events), tuple(self._messages))
+        own = Pasted(tuple(pods), tuple(nodes), tuple(events), tuple(self._messages))
         return joined([own] if self._stated == NOTHING else [own, self._stated])
+
+    @property
+    def telling(self) -> tuple[list[PastedPod], list[Event]]:
+        """The pods and events that are not quiet."""
+        pods = [pod for pod in self._pods if isinstance(pod, PastedPod)]
+        return pods, [event for event in self._events if isinstance(event, Event)]
 
     def _tells_of_an_end(self) -> bool:
         """Whether a text has a container that ended, an eviction or an OOM."""
@@ -159,7 +202,7 @@ class TextReader:
         if self._pod is not None or self._node is not None:
             return 0
         raw, quiet, namespace = self._lines.raw, self.quiet, self._namespace
-        kept: list[PastedPod | Rows] | list[Event | Rows] = self._pods
+        kept: list[PastedPod | Rows | Description] | list[Event | Rows] = self._pods
         rows, after = quiet.take_pods(raw, place, self._columns, namespace, self._told)
         if after == place and self._columns is None:
             kept = self._events
@@ -297,7 +340,7 @@ class TextReader:
         node = node_row(text) if " v1." in text else None
         if node is not None:
             self._end_descriptions()
-            self.nodes.append(node)
+            self._nodes.append(node)
             return True
         if self._columns is not None:
             pod = column_row(text, self._columns, self._namespace)
@@ -364,5 +407,5 @@ class TextReader:
             self._add_event(replace(event, involved_object=own))
         self._of_pod = []
         if self._node is not None:
-            self.nodes.append(self._node.node())
+            self._nodes.append(self._node.node())
         self._pod = self._node = None
