@@ -135,7 +135,7 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
     ),
     "a report whose end is missing": (
         [syslog(UNFINISHED)],
-        "no kill in the log",
+        "the kill itself is not in the log",
         ["kubectl debug node/node-1 ", "kubectl get pods,nodes -A"],
     ),
     "`kubectl get pod -o yaml` of an OOMKilled pod": (
@@ -225,7 +225,7 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
     ),
     "`docker inspect -f '{{.State.OOMKilled}}' web` and what it printed": (
         ["$ docker inspect -f '{{.State.OOMKilled}}' web\ntrue\n"],
-        "Container web was OOM-killed. The machine's kernel log says what was full.",
+        "Container web was OOM-killed: the machine's kernel log says what was full.",
         ["journalctl -k "],
     ),
     "a line of systemd, containerd or the kubelet about an OOM kill": (

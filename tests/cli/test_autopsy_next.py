@@ -15,6 +15,8 @@ import yaml
 from cli.test_autopsy_kubelet import DB, EVENTS, LOW, NODE, WEB, as_list, event, pod
 from kernel.oom_logs import CARRIERS, cgroup, killed, machine
 from podqos.cli.main import main
+from podqos.survival.autopsy.next_step import NextStep, StepReason
+from podqos.words.next_steps import steps_words
 
 ROWS = [(7, 1000, 200_000, 100, 0, 100, "python3"), (8, 1000, 100_000, 100, 0, 100, "sh")]
 OF_THE_KILL = ("oom-kill:", "Killed process", "oom_reaper")
@@ -408,3 +410,26 @@ def test_prose_about_the_oom_killer_is_not_counted_as_kernel_messages(answered):
     quoted = 'The kernel prints "invoked oom-killer", then Killed process 1234 (foo) lines.'
     assert answered(f"{quoted}\nThe memory cgroup was full.\n")["read"].get("kernelMessages", 0) == 0
     assert answered("Killed process 1234 (foo)\n")["read"]["kernelMessages"] == 1
+
+
+def test_after_a_panic_there_is_no_rest_of_the_report_to_look_for(answered):
+    lines = [line for line in machine(ROWS) if not any(word in line for word in OF_THE_KILL)]
+    panic = "Kernel panic - not syncing: Out of memory: compulsory panic_on_oom is enabled"
+    answer = answered(syslog([*lines, panic]))
+    assert (answer["kills"][0]["reason"], answer["nextSteps"]) == ("Panic", [])
+
+
+def test_a_step_is_called_the_same_only_after_the_one_that_it_repeats():
+    on_host = NextStep("journalctl -k", StepReason.REST_ON_HOST, node="node-1")
+    of_node = NextStep("kubectl debug node/node-1", StepReason.REST_OF_REPORT, node="node-1")
+    assert steps_words([on_host, of_node])[1].why == "the same, if node-1 is a Kubernetes node"
+    assert steps_words([of_node, on_host])[0].why.startswith("the kernel log of node-1 may have the rest")
+
+
+def test_a_time_that_is_not_known_has_no_label(capsys, tmp_path):
+    log = tmp_path / "given"
+    log.write_text("\n".join(machine(ROWS)) + "\n")
+    code, out, _ = autopsy(capsys, log)
+    assert code == 0
+    assert "  kernel    6.1\n" in out
+    assert "  at " not in out

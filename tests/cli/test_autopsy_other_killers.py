@@ -324,3 +324,15 @@ def test_a_unit_that_systemd_oomd_killed_is_not_the_kernels_victim_as_well(capsy
     assert ("the kernel OOM-killed a process of app-firefox.scope" in out) is is_another
     assert out.startswith("Not the kernel: systemd-oomd killed everything in") is not is_another
     assert ("Run next:" in out) is is_another
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"Killed /user.slice/... due to memory pressure" is logged when a cgroup is killed.',
+        "Killed /user.slice/app.scope due to memory pressure is what it then says",
+        "Marked /user.slice/app.scope for killing due to memory used, the manual explains",
+    ],
+)
+def test_a_manual_that_quotes_systemd_oomd_tells_of_no_kill(told, line):
+    assert not told([line])["userspaceKills"]

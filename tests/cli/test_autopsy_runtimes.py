@@ -144,7 +144,7 @@ def test_137_without_the_flag_is_not_an_oom_kill_and_a_part_is_enough(told, text
 
 def test_a_limit_that_is_not_shown_is_not_called_missing(told):
     assert told('"OOMKilled": true', "text").splitlines()[0] == (
-        "A container was OOM-killed. The machine's kernel log says what was full."
+        "A container was OOM-killed: the machine's kernel log says what was full."
     )
 
 

@@ -105,3 +105,25 @@ def test_a_cause_that_the_first_line_has_already_is_not_repeated(autopsy):
     assert lines[0] == "A container reached its limit: python3 (pid 7) was killed."
     assert not any(own.startswith("  cause") for own in lines)
     assert kill_of(autopsy, [line])["causes"][0]["cause"] == "OwnLimit"
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        (f"/docker/{'ab' * 32}", "A container"),
+        (f"/system.slice/docker-{'ab' * 32}.scope", "A container"),
+        (f"/machine.slice/libpod-{'ab' * 32}.scope/container", "A container"),
+        (f"/ecs/{'cd' * 16}/{'ab' * 32}", "A container"),
+        ("/lxc.payload.web/system.slice", "A container"),
+        ("/system.slice/docker.service", "A cgroup"),
+        (f"/ecs/{'cd' * 16}", "A cgroup"),
+        ("/user.slice/user-1000.slice", "A cgroup"),
+    ],
+)
+def test_the_limit_of_a_container_that_no_kubelet_started_is_that_of_a_container(autopsy, path, what):
+    whole = "\n".join(cgroup(ROWS, 7, "python3"))
+    for each in ("oom_memcg=", "task_memcg="):
+        old = whole.partition(each)[2].partition(",")[0]
+        whole = whole.replace(old, path)
+    assert autopsy(whole.splitlines()).startswith(f"{what} reached its limit: python3 (pid 7) was killed.")
+    assert kill_of(autopsy, whole.splitlines())["scope"] == "system"

@@ -206,7 +206,7 @@ def test_the_next_one_died_too_where_the_group_was_killed():
     [
         ("Out of memory: Kill process 102 (java) score 570 or sacrifice child", "was chosen; the log ends before"),
         ("Out of memory and no killable processes...", "the kernel found no killable process."),
-        ("something else", "no kill in the log."),
+        ("something else", "the kill itself is not in the log."),
     ],
 )
 def test_what_happened_is_told_where_no_kill_is(last, what):

@@ -50,6 +50,12 @@ _SLICE = re.compile(
 _CONTAINER = re.compile(r"(?:(?:cri-containerd|crio-conmon|crio|docker|libpod)-)?(?P<id>[0-9a-f]{12,64})(?:\.scope)?")
 
 
+# Without a kubelet: docker, podman, containerd's and cri-o's own, LXC, and tasks of Amazon ECS.
+_RUNTIME_CONTAINER = re.compile(
+    r"/(?:[a-z-]{1,20}-)?[0-9a-f]{64}(?:\.scope)?(?:/|$)|^/ecs/[^/]{1,128}/[^/]|^/lxc(?:\.payload)?[./][^/]"
+)
+
+
 class ContainerLocation(Struct, frozen=True, gc=False):
     """Where a container's cgroup is."""
 
@@ -149,6 +155,11 @@ def place_of(path: str) -> CgroupPlace:
         if place.level is CgroupLevel.POD and len(scope) == 2:
             place = replace(place, level=CgroupLevel.CONTAINER, container_id=scope[1])
     return place
+
+
+def is_runtime_container(path: str) -> bool:
+    """Whether a cgroup beside pods is that of a container, or is in one: by its id, or by where its runtime puts it."""
+    return _RUNTIME_CONTAINER.search(path) is not None
 
 
 def _below(class_name: str | None, uid: str) -> CgroupPlace:

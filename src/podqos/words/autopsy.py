@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom_report import Constraint
-from podqos.qos.cgroup_paths import CgroupLevel
+from podqos.qos.cgroup_paths import CgroupLevel, is_runtime_container
 from podqos.survival.autopsy.autopsy import OOMAutopsy
 from podqos.survival.autopsy.causes import AutopsyCause, Cause
 from podqos.survival.autopsy.savings import SavedBy, Saving
@@ -40,6 +40,12 @@ _PART_NAMES = (
 )
 _LEAST_PART = 100  # a hundredth of the limit: less is not worth a word
 _OTHER_PART = 20
+
+
+def is_of_container(kill: OOMAutopsy) -> bool:
+    """Whether a container reached its limit, also one that no kubelet started."""
+    is_beside = kill.scope in {CgroupLevel.SYSTEM, CgroupLevel.CGROUP} and is_runtime_container(kill.cgroup)
+    return kill.scope is CgroupLevel.CONTAINER or is_beside
 
 
 def process(name: str, pid: int | None) -> str:
@@ -114,7 +120,8 @@ def _own_limit_words(kill: OOMAutopsy, held: str, limit: str) -> str:
     parts = [] if kill.shortage is None else list(_filling(kill.shortage))
     by = f": {' + '.join(parts)}" if parts else "" if held == limit else f": {held} in use"
     of = f" of {limit}" if limit else ""
-    words = f"{_WHOSE.get(kill.scope, 'the cgroup')} reached its own limit{of}{by}"
+    whose = "the container" if is_of_container(kill) else _WHOSE.get(kill.scope, "the cgroup")
+    words = f"{whose} reached its own limit{of}{by}"
     inside = kill.inside
     if inside is None or not inside.largest:
         return words if of or by else ""  # the first line says so already

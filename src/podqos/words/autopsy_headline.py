@@ -199,10 +199,8 @@ def _oom_killed(ended: ContainerTermination) -> str:
     own = f"{ended.pod} ({ended.container})" if ended.container else ended.pod
     killed = f"{own if ended.pod else _capital(container_words(ended))} was OOM-killed{times}"
     machine = "node" if ended.pod else "machine"
-    if ended.is_from_runtime and ended.memory_limit_bytes is None:
-        return f"{killed}. The {machine}'s kernel log says what was full."
     log = f"the kernel log of {ended.node}" if ended.node else f"the {machine}'s kernel log"
-    if ended.is_limit_unknown:
+    if ended.is_limit_unknown or (ended.is_from_runtime and ended.memory_limit_bytes is None):
         return f"{killed}: {log} says what was full."
     if ended.memory_limit_bytes is None:
         return f"{killed}. It has no memory limit: {log} says what was full."

@@ -12,12 +12,21 @@ from podqos.survival.autopsy.causes import Cause
 from podqos.survival.autopsy.inside import OwnScore
 from podqos.survival.autopsy.shortage import OF_NO_USE, ShortageKind
 from podqos.wording import listed, mebibytes, verb
-from podqos.words.autopsy import amount, cause_words, process, savings_words, short_path, shortage_words
+from podqos.words.autopsy import (
+    amount,
+    cause_words,
+    is_of_container,
+    process,
+    savings_words,
+    short_path,
+    shortage_words,
+)
 from podqos.words.autopsy_death import FIRST, NEXT, AutopsyDeath, Fact, MemoryPart, RankedRow
 from podqos.words.autopsy_tree import tree_rows
 
 _MOST_NAMED = 3
 _ID_CHARACTERS = 12
+_WHEN = ("at", "host", "kernel")
 _ROOT_UID = 0
 _RAN_OUT = {
     CgroupLevel.MACHINE: "The machine ran out of memory",
@@ -165,7 +174,8 @@ def _what_ran_out(kill: OOMAutopsy) -> str:
     if shortage is not None and shortage.kind is ShortageKind.ZONES:
         names = list(dict.fromkeys(zone.zone for zone in shortage.zones if zone.is_allowed))
         return f"The machine's {listed(names)} {verb(names, 'zone', 'zones')} ran out of memory"
-    return _CONSTRAINED.get(kill.constraint) or _RAN_OUT[kill.scope]
+    scope = CgroupLevel.CONTAINER if is_of_container(kill) else kill.scope
+    return _CONSTRAINED.get(kill.constraint) or _RAN_OUT[scope]
 
 
 def _has_swap(kill: OOMAutopsy) -> bool:
@@ -178,7 +188,11 @@ def _spared(kill: OOMAutopsy) -> str:
         return f"{process(kill.chosen_name, kill.chosen_pid)} was chosen; the log ends before the kill"
     if kill.reason is Reason.PANIC:
         return "the kernel panicked"
-    return "no kill in the log" if kill.reason is Reason.NO_VICTIM else "the kernel found no killable process"
+    return (
+        "the kill itself is not in the log"
+        if kill.reason is Reason.NO_VICTIM
+        else "the kernel found no killable process"
+    )
 
 
 def _who(kill: OOMAutopsy) -> str:
@@ -223,9 +237,11 @@ def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
         order = kill.trigger.order or 0
         pages = f", {2**order} pages at once" if 0 < order < 64 else ""
         yield Fact("trigger", f"{asked}{pages}")
-    when = (kill.at, kill.host and f"host {kill.host}", kill.kernel and f"kernel {kill.kernel}")
-    if any(when):
-        yield Fact("at", ", ".join(filter(None, when)))
+    when = [(label, value) for label, value in zip(_WHEN, (kill.at, kill.host, kill.kernel), strict=True) if value]
+    if when:
+        # The first is its own label.
+        label, value = when[0]
+        yield Fact(label, ", ".join([value, *(" ".join(each) for each in when[1:])]))
 
 
 def _inside_facts(kill: OOMAutopsy) -> Iterator[Fact]:

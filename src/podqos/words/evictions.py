@@ -216,6 +216,8 @@ def _short(eviction: PodEviction) -> str:
     if eviction.available is None or eviction.threshold is None:
         return ""
     left, threshold = (amount(number, eviction.resource) for number in (eviction.available, eviction.threshold))
+    if eviction.resource in _IN_BYTES and {left[-2:], threshold[-2:]} == {"Mi", "Gi"}:
+        left, threshold = (f"{number / 2**20:.0f}Mi" for number in (eviction.available, eviction.threshold))
     others = [signal for signal in eviction.possible_signals if signal != eviction.signal]
     other = f" (or {listed(others)}: the message does not say)" if others else ""
     return f"{eviction.signal or eviction.resource} {left}, threshold {threshold}{other}"

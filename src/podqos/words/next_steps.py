@@ -52,12 +52,17 @@ class StepWords(Struct, frozen=True, rename="camel"):
 
 def steps_words(steps: Sequence[NextStep]) -> tuple[StepWords, ...]:
     """Return steps in words."""
-    on_host = {step.node for step in steps if step.reason is StepReason.REST_ON_HOST}
-    return tuple(_step_words(step, on_host) for step in steps)
+    on_host: set[str] = set()
+    found = []
+    for step in steps:
+        found.append(_step_words(step, on_host))
+        if step.reason is StepReason.REST_ON_HOST:
+            on_host.add(step.node)
+    return tuple(found)
 
 
 def _step_words(step: NextStep, on_host: Collection[str]) -> StepWords:
-    """Return a step in words; ``on_host`` are the machines whose log is to be read there before."""
+    """Return a step in words; ``on_host`` are the machines whose log the steps before it read."""
     of, on = (f" {word} {step.node}" if step.node else "" for word in ("of", "on"))
     victim = "it" if step.pod else "anything"
     why = _WHY[step.reason].format(of=of, on=on or " on that machine", victim=victim)

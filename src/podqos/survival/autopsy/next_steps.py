@@ -101,7 +101,7 @@ def _steps(found: Autopsies) -> Iterator[NextStep]:
 def _of_kill(kill: OOMAutopsy, read: WhatWasRead) -> Iterator[NextStep]:
     is_unknown = str(kill.scope) == "unknown"
     is_of_journal = bool(kill.victims) and all(victim.pid is None for victim in kill.victims)
-    has_no_kill = not kill.victims and kill.reason is not Reason.NONE_KILLABLE
+    has_no_kill = not kill.victims and kill.reason not in {Reason.NONE_KILLABLE, Reason.PANIC}
     if (kill.reason in _CUT or is_unknown or has_no_kill) and not is_of_journal:
         node = _node_of(kill.host, read)
         is_of_pods = bool(kill.pod_uid) or _KUBEPODS in f"{kill.cgroup}{kill.victim_cgroup}" or read.is_of_kubernetes

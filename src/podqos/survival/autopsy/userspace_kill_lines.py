@@ -24,8 +24,8 @@ USED = LazyPattern(
     r"swap used \((\d{1,19})\) / total \((\d{1,19})\) being more than (\d{1,3}(?:\.\d{1,2})?)%"
 )
 CUT = LazyPattern(
-    r"(?:Killed|Marked) (/\S{0,4000}) (?:for killing )?due to "
-    r"(?:memory (pressure)(?: for (/\S{0,4000}) )?|(?:memory|swap) used)"
+    r"(?:Killed|Marked) (/\S{0,4000}) (?:for killing )?due to (?:memory (pressure)"
+    r"(?=[\s>…]{0,8}$| for(?:[\s>…]{0,8}$| /))(?: for (/\S{0,4000}) )?|(?:memory|swap) used(?=[\s>…]{0,8}$| \())"
 )
 """A line whose end is missing, as where a pager cut it."""
 OLD_PRESSURE = LazyPattern(
