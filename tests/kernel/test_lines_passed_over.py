@@ -13,6 +13,7 @@ import pytest
 from kernel.oom_logs import cgroup, killed, machine
 from podqos.answers import kubelet_side, log_marks, oom_reports, other_killers
 from podqos.answers.autopsy import AutopsyRequest, autopsies
+from podqos.answers.event_lines import EventLines, Taken
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.oom_reports import reports
 from podqos.answers.repeated_lines import RepeatedLines, shape
@@ -377,6 +378,36 @@ def test_kills_in_several_lines_beyond_the_most_are_counted_without_being_read(m
     found = autopsies([io.BytesIO((FIRST + kills).encode())], AutopsyRequest())
     assert (len(found.userspace_kills), found.userspace_kills_left_out) == (10, 990)
     assert _lines_read(monkeypatch, FIRST + kills) < _lines_read(monkeypatch, FIRST) + 1200
+
+
+def _event(at: int, reason: str, message: str, **fields: object) -> str:
+    about = {"kind": "Pod", "namespace": "shop", "name": f"web-{at}", "uid": f"{at:032x}"}
+    event = {"involvedObject": about, "reason": reason, "message": message, "firstTimestamp": f"2026-01-05T15:{at}:00Z"}
+    return json.dumps(event | {"source": {"host": "node-1"}} | fields) + "\n"
+
+
+def test_events_in_lines_of_json_are_taken_as_they_are_found_with_the_same_answer(monkeypatch):
+    kinds = [
+        ("Pulled", "Pulled image", {}),
+        ("Evicted", "The node was low on resource: memory. ", {}),
+        ("Killing", "Container app failed liveness probe, will be restarted", {}),
+        ("BackOff", "app said: java.lang.OutOfMemoryError: Java heap space", {}),
+        ("OOMKilling", "Memory cgroup out of memory: Killed process 12 (java) total-vm:9kB, anon-rss:5kB", {}),
+        ("Pulled", "Pulled image", {"count": "three"}),
+        ("", "nothing", {}),
+    ]
+    lines = [_event(at, *kinds[at % 7][:2], **kinds[at % 7][2]) for at in range(10, 60)]
+    text = "".join([*lines[:20], "Jan  5 15:19:27 node-7 app[1]: MemoryError\n", *lines[20:]] * 20)
+
+    def answer():
+        return autopsies([io.BytesIO(text.encode())], AutopsyRequest())
+
+    taken, read = answer(), _lines_read(monkeypatch, text)
+    monkeypatch.setattr(EventLines, "read", lambda _, lines: Taken([], lines))
+    assert answer() == taken
+    assert (len(taken.evictions), len(taken.program_failures)) == (7, 2)
+    assert taken.read.events > 800
+    assert read < _lines_read(monkeypatch, text) / 2
 
 
 JAVA = "Jan  5 15:19:27 node-7 app[1]: java.lang.OutOfMemoryError: Java heap space\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMKill
+from podqos.answers.event_lines import EventLines
 from podqos.answers.log_marks import Mark, Needle
 from podqos.answers.other_killers import FEW_MARKS, TOLD_NOTHING, OtherKillers, Topic, without_echoes, without_repeats
 from podqos.eviction.observation import observe
@@ -49,6 +51,7 @@ from podqos.survival.autopsy.terminations import (
     Evidence,
     containers_by_id,
     exits,
+    is_evidence,
     terminations,
 )
 from podqos.survival.autopsy.userspace_kill import UserspaceKill
@@ -77,7 +80,8 @@ _FAR_EVICTION = Needle(b"viction manager:", re.compile(_SAYS))
 _QUOTED, _UNQUOTED = re.compile(rb'[a-z]\.go:[0-9]{1,6}\] "'), re.compile(rb'[a-z]\.go:[0-9]{1,6}\] [^" ]')
 _PARENTS = (FailureKind.PROCESS_KILLED, FailureKind.UNIT_KILLED)
 """What adds nothing where it is known who was killed."""
-_EVENTS = (b'"involvedObject"', b'"regarding"')
+_MOST_EVENTS = 10_000
+"""Of a log, those that may be about the end of a container: the last of them are kept."""
 
 
 def fated_pods(objects: Objects | None, cluster: ClusterSnapshot | None) -> list[FatedPod]:
@@ -110,7 +114,11 @@ class KubeletSide:
         self._log = KubeletLog()
         self._traces: list[EvictionTrace] = []
         self._signs: list[NodeSign] = []
+        self._event_lines = EventLines()
         self._events: list[Event] = []
+        self._logged_events: deque[Event] = deque(maxlen=_MOST_EVENTS)
+        """Those of logs that are evidence."""
+        self._events_seen = 0
         self._left_out = 0
         self._kills: list[OOMAutopsy] = []
         self._pastes: list[Pasted] = []
@@ -125,7 +133,7 @@ class KubeletSide:
             read,
             pods=len(keys),
             nodes=len(self._nodes),
-            events=len(self._events),
+            events=self._events_seen,
             pod=keys[0] if len(keys) == 1 else "",
             node=read.node or (next(iter(names)) if len(names) == 1 else ""),
         )
@@ -143,8 +151,9 @@ class KubeletSide:
         self._marks = (*kubelets, *in_journals, *near)
         self._far_marks = (*((_FAR_EVICTION,) if far is FEW_MARKS else kubelets), *in_journals, *far)
         self._words = tuple(mark.decode() for mark in own)
-        is_whole = self._others.begin(head) or (first.startswith(b"{") and any(field in first for field in _EVENTS))
-        return _MOST_ROWS if is_whole else 0
+        is_whole = self._others.begin(head)
+        are_events = self._event_lines.begin(first)
+        return _MOST_ROWS if is_whole or are_events else 0
 
     @property
     def marks(self) -> tuple[Mark, ...]:
@@ -170,9 +179,14 @@ class KubeletSide:
         """Count lines like one that was about a topic."""
         self._others.repeat(topic, times)
 
-    def take_lines(self, lines: Sequence[str]) -> bool:
-        """Take lines as they were found; return whether one of them tells of a container."""
-        return self._others.feed_lines(lines)
+    def take_lines(self, lines: Sequence[str]) -> tuple[bool, Sequence[str]]:
+        """Take lines as they were found; return whether one is of a container or an event, and those to be read."""
+        if self._others.feed_lines(lines):
+            return True, lines
+        taken = self._event_lines.read(lines)
+        for event in taken.events:
+            self._add_logged(event)
+        return bool(taken.events), taken.rest
 
     def take(self, message: Message, *, is_every: bool) -> None:
         """Take a line of a log; ``is_every``: of one whose lines all matter."""
@@ -199,7 +213,19 @@ class KubeletSide:
         """Take events of a cluster."""
         for event in events:
             self._events.append(event)
-            self._add(each for each in (event_trace(event), event_sign(event)) if each is not None)
+            self._see(event)
+
+    def _add_logged(self, event: Event) -> None:
+        if is_evidence(event):
+            self._logged_events.append(event)
+        self._see(event)
+
+    def _see(self, event: Event) -> None:
+        self._events_seen += 1
+        if (trace := event_trace(event)) is not None:
+            self._add([trace])
+        if (sign := event_sign(event)) is not None:
+            self._add([sign])
 
     def add_paste(self, paste: Pasted) -> None:
         """Take what kubectl printed in a text."""
@@ -217,7 +243,7 @@ class KubeletSide:
 
     def _add_event(self, fields: Mapping[str, object]) -> None:
         try:
-            self.add_events([convert(dict(fields), Event)])
+            self._add_logged(convert(dict(fields), Event))
         except (msgspec.ValidationError, RecursionError):
             return  # something else that has a reason
 
@@ -260,7 +286,7 @@ class KubeletSide:
         kills = (*_named_by_status(pasted, paste.pods), *self._kills)
         evictions = self._evictions(pods, _Nodes(pods, nodes, cluster), most_shown, profile)
         by_programs = self._others.kills(pods, kills)
-        evidence = Evidence(kills, evictions, self._events, by_programs)
+        evidence = Evidence(kills, evictions, [*self._logged_events, *self._events], by_programs)
         ended, signs = tuple(self._ended(pods, evidence, kills)), tuple(self._told_signs(kills, by_programs))
         is_explained = bool(kills or evictions or by_programs or ended) or any(sign.kind in OOM_SIGNS for sign in signs)
         return replace(

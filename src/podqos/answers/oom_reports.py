@@ -220,9 +220,9 @@ class _LogReading:
                     return
             lines = self._next_lines()
             self._recent.extend(lines)
-            has_container = self._side is not None and self._side.take_lines(lines)
-            self._spend(-_PATIENCE_OF_FACT if has_container else _cost(lines))
-            yield from self._take(self._unwrapper.read(lines))
+            has_facts, rest = (False, lines) if self._side is None else self._side.take_lines(lines)
+            self._spend(-_PATIENCE_OF_FACT if has_facts else _cost(lines))
+            yield from self._take(self._unwrapper.read(rest))
             self._mind_what_follows()
             self._pass_over_silent()
 

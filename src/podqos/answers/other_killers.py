@@ -70,6 +70,30 @@ _STATUS = LazyPattern(r"[●×*○] ([\w.@:\\-]{1,255}\.(?:service|scope|slice))
 """The first line of what ``systemctl status`` prints."""
 
 
+def may_tell(text: str) -> bool:
+    """Whether a text has a word of what programs say about kills or failures: most have none."""
+    return (
+        "emory" in text
+        or "OOM" in text
+        or "oom" in text
+        or "SIG" in text
+        or "MiB" in text
+        or "Kill" in text
+        or "alloc" in text
+        or "unavailable" in text
+        or "signal 9" in text
+        or "victim processes" in text
+        or "is below limit" in text
+        or "PID: " in text
+        or "taking action" in text
+        or "any cgroup(s)" in text
+        or "137" in text
+        or " -9" in text
+        or "KILL" in text
+        or "signal: " in text
+    )
+
+
 class Topic(NamedTuple):
     """What a line is about that programs may repeat without end."""
 
@@ -127,26 +151,7 @@ class OtherKillers:
         if text.startswith(_STATUS_MARKS) and (shown := _STATUS.match(text)):
             self._unit = shown[1]
             self.repeatable = None
-        if not (
-            "emory" in text
-            or "OOM" in text
-            or "oom" in text
-            or "SIG" in text
-            or "MiB" in text
-            or "Kill" in text
-            or "alloc" in text
-            or "unavailable" in text
-            or "signal 9" in text
-            or "victim processes" in text
-            or "is below limit" in text
-            or "PID: " in text
-            or "taking action" in text
-            or "any cgroup(s)" in text
-            or "137" in text
-            or " -9" in text
-            or "KILL" in text
-            or "signal: " in text
-        ):
+        if not may_tell(text):
             return
         if self._kills.feed(message):
             if self._kills.is_only_counted:

@@ -148,6 +148,11 @@ class Evidence(Struct, frozen=True):
     userspace_kills: Sequence[UserspaceKill] = ()
 
 
+def is_evidence(event: Event) -> bool:
+    """Whether an event may say why a container ended."""
+    return event.reason in {"Killing", "ExceededGracePeriod"}
+
+
 def container_id(text: str) -> str:
     """Return a container's id as the name of its cgroup has it: without ``containerd://``."""
     found = _ID.fullmatch(text.rpartition("/")[2])
@@ -225,7 +230,7 @@ def _own(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[tuple[_Own, C
     by_programs.pop("", None)
     events: dict[str, list[Event]] = {}
     for event in evidence.events:
-        if event.reason in {"Killing", "ExceededGracePeriod"}:
+        if is_evidence(event):
             events.setdefault(event.about.uid or event.about.name, []).append(event)
     for pod in pods:
         statuses = [
