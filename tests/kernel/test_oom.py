@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from podqos.kernel.oom import (
     Process,
-    adjustments_in,
     badness,
+    badness_in,
     candidate,
     kill,
     oom_group,
@@ -70,7 +70,7 @@ def test_badness_by_release(release, of_root, of_a_protected_one, of_an_exposed_
     """Of a process that uses 10,050 of 100,000 pages; mm/oom_kill.c of each release."""
 
     def points(adj: int, *, is_privileged: bool = False) -> int:
-        return 10_050 + adjustments_in(release, 100_000, [10_050], [adj], [is_privileged])[0]
+        return badness_in(release, 100_000, [10_050], [adj], [is_privileged])[0]
 
     assert (points(0, is_privileged=True), points(-999), points(1000)) == (
         of_root,

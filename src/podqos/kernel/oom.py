@@ -44,12 +44,13 @@ class Process(Struct, frozen=True, gc=False):
     @property
     def is_exempt(self) -> bool:
         """Whether it is never chosen, and never killed with others."""
-        return is_exempt(self.pid, self.oom_score_adj)
+        return self.oom_score_adj == OOM_SCORE_ADJ_MIN or self.pid == INIT_PID
 
 
-def is_exempt(pid: int, oom_score_adj: int) -> bool:
-    """Whether a process is never chosen, and never killed with others."""
-    return oom_score_adj == OOM_SCORE_ADJ_MIN or pid == INIT_PID
+def exempt_in(pids: Sequence[int], scores: Iterable[int]) -> set[int]:
+    """Return which of many processes are exempt, by their places."""
+    exempt = {place for place, score in enumerate(scores) if score == OOM_SCORE_ADJ_MIN}
+    return exempt | {pids.index(INIT_PID)} if INIT_PID in pids else exempt
 
 
 class OldRule(StrEnum):
@@ -66,10 +67,7 @@ class OldRule(StrEnum):
 
 
 class OOMCandidate(Struct, frozen=True, gc=False):
-    """A process with the two parts of its badness, in pages.
-
-    What old kernels take off, add or round is part of the adjustment: what is used is what is used.
-    """
+    """A process with the two parts of its badness, in pages."""
 
     process: Process
     used_pages: int
@@ -120,32 +118,32 @@ def candidate(process: Process, total_pages: int) -> OOMCandidate:
     return OOMCandidate(process, used, process.oom_score_adj * (total_pages // 1000))
 
 
-def adjustments_in(
+def badness_in(
     release: tuple[int, int] | None,
     total_pages: int,
     used_pages: Sequence[int],
-    scores: Iterable[int],
+    scores: Sequence[int],
     privileged: Iterable[bool],
 ) -> list[int]:
-    """Return the second part of the badness of many processes, as a kernel of that release has it; None: as of today.
+    """Return the badness of many processes as a kernel of that release has it; None: as of today.
 
     Before 4.17 a process with CAP_SYS_ADMIN was 3 % better off: of what it used, before 3.14 of the total. Before 5.9
     the least badness was 1. Before 3.5 it was counted in whole thousandths of the total, 1000 at most.
     """
     step = total_pages // 1000
-    given = [score * step for score in scores]
-    if release is None or release >= _SIGNED_SINCE:
-        return given
+    if release is None or release >= _NO_BONUS_SINCE:
+        points = [used + score * step for used, score in zip(used_pages, scores, strict=True)]
+        return points if release is None or release >= _SIGNED_SINCE else [max(1, each) for each in points]
     if release < _BONUS_OF_USE_SINCE:
-        given = [each - _BONUS_THOUSANDTHS * step * is_it for each, is_it in zip(given, privileged, strict=True)]
-    elif release < _NO_BONUS_SINCE:
-        bonuses = [used * _BONUS_THOUSANDTHS // 1000 for used in used_pages]
-        given = [each - bonus * is_it for each, bonus, is_it in zip(given, bonuses, privileged, strict=True)]
-    pairs = zip(used_pages, given, strict=True)
+        bonuses = [_BONUS_THOUSANDTHS * step * is_it for is_it in privileged]
+    else:
+        pairs = zip(used_pages, privileged, strict=True)
+        bonuses = [used * _BONUS_THOUSANDTHS // 1000 * is_it for used, is_it in pairs]
+    added = [score * step - bonus for score, bonus in zip(scores, bonuses, strict=True)]
     if release < _PAGES_SINCE and step:
-        rounded = [(used, used * 1000 // total_pages * step + each) for used, each in pairs]
-        return [min(1000 * step, max(step, points)) - used for used, points in rounded]
-    return [each if each + used > 0 else 1 - used for used, each in pairs]
+        rounded = [used * 1000 // total_pages * step for used in used_pages]
+        return [min(1000 * step, max(step, each + more)) for each, more in zip(rounded, added, strict=True)]
+    return [max(1, used + more) for used, more in zip(used_pages, added, strict=True)]
 
 
 def old_rules(release: tuple[int, int] | None) -> tuple[OldRule, ...]:

@@ -157,6 +157,9 @@ class OOMReport(Struct):
         for pid, victim in self.victims.items():
             task = self.tasks.get(pid)
             if task is not None and victim.total_vm_kb and task.total_vm_pages:
+                size, rest = divmod(victim.total_vm_kb, task.total_vm_pages)
+                if not rest and size in _PAGE_KB:
+                    return size
                 ratio = victim.total_vm_kb / task.total_vm_pages
                 return min(_PAGE_KB, key=lambda size: abs(size - ratio))
         return None

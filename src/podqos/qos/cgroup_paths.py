@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from podqos.model.pod import Pod, QOSClass
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, Runtime
@@ -138,22 +137,33 @@ class CgroupPlace(Struct, frozen=True, gc=False):
 @lru_cache(maxsize=256)
 def place_of(path: str) -> CgroupPlace:
     """Return what the cgroup at a path holds; what a container makes below its own is the container's."""
-    place = CgroupPlace(CgroupLevel.MACHINE if path in {"", "/"} else CgroupLevel.SYSTEM)
+    if path in {"", "/"}:
+        return CgroupPlace(CgroupLevel.MACHINE)
     parts = [part for part in path.split("/") if part]
-    for part in parts:
-        name, *scope = part.split(":")  # containerd told to use cgroupfs below a systemd slice: slice:prefix:id
-        if found := _SLICE.fullmatch(name):
-            place = _below(found["class"], (found["uid"] or "").replace("_", "-"))
-        elif part == _KUBEPODS:
-            place = _below(None, "")
-        elif place.level is CgroupLevel.KUBEPODS and part in _CLASS_NAMES:
-            place = _below(part, "")
-        elif place.level in {CgroupLevel.KUBEPODS, CgroupLevel.CLASS} and part.startswith("pod"):
-            place = _below(place.qos_class and place.qos_class.lower(), part.removeprefix("pod"))
-        elif place.level is CgroupLevel.POD and (found := _CONTAINER.fullmatch(part)):
-            place = replace(place, level=CgroupLevel.CONTAINER, container_id=found["id"])
-        if place.level is CgroupLevel.POD and len(scope) == 2:
-            place = replace(place, level=CgroupLevel.CONTAINER, container_id=scope[1])
+    return reduce(_inside, parts[2:], _top(*parts[:2]))
+
+
+@lru_cache(maxsize=256)
+def _top(*parts: str) -> CgroupPlace:
+    """Return what the first two cgroups of a path hold, which many share."""
+    return reduce(_inside, parts, CgroupPlace(CgroupLevel.SYSTEM))
+
+
+def _inside(place: CgroupPlace, part: str) -> CgroupPlace:
+    """Return what a cgroup holds that is directly in another."""
+    name, *scope = part.split(":")  # containerd told to use cgroupfs below a systemd slice: slice:prefix:id
+    if name.endswith(".slice") and (found := _SLICE.fullmatch(name)):
+        place = _below(found["class"], (found["uid"] or "").replace("_", "-"))
+    elif part == _KUBEPODS:
+        place = _below(None, "")
+    elif place.level is CgroupLevel.KUBEPODS and part in _CLASS_NAMES:
+        place = _below(part, "")
+    elif place.level in (CgroupLevel.KUBEPODS, CgroupLevel.CLASS) and part.startswith("pod"):
+        place = _below(place.qos_class and place.qos_class.lower(), part.removeprefix("pod"))
+    elif place.level is CgroupLevel.POD and (found := _CONTAINER.fullmatch(part)):
+        return CgroupPlace(CgroupLevel.CONTAINER, place.qos_class, place.pod_uid, found["id"])
+    if place.level is CgroupLevel.POD and len(scope) == 2:
+        return CgroupPlace(CgroupLevel.CONTAINER, place.qos_class, place.pod_uid, scope[1])
     return place
 
 

@@ -140,6 +140,11 @@ def _fixed_score(pod: Pod, qos_class: QOSClass, profile: Profile) -> tuple[int, 
     return None
 
 
+def burstable_oom_score_adj(request_bytes: int, node_memory_bytes: int, profile: Profile) -> int:
+    """Return the adjustment of a container about which no more is known than that it requests memory."""
+    return _burstable_score("", request_bytes, node_memory_bytes, 1000 + profile.guaranteed_oom_score_adj).value
+
+
 def _burstable_score(name: str, request_bytes: int, node_memory_bytes: int, floor: int) -> OOMScore:
     value = 1000 - _truncated(1000 * request_bytes, node_memory_bytes)
     rule = OOMRule.BURSTABLE

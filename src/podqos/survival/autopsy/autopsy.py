@@ -269,8 +269,8 @@ class Examiner:
         total = _total_pages(report, page_kb)
         candidates = Candidates(report, self._alive(report), page_kb * 1024, total or 0)
         verdict = _verdict(report, candidates, total, page_kb)
-        chosen, others = candidates.chosen, candidates.others
-        runner_up = others[0] if total is not None and report.chosen is not None and others else None
+        chosen = candidates.chosen
+        runner_up = None if total is None or report.chosen is None else candidates.rival
         node = killed_node(report, page_kb, self.facts)
         place = node.ran_out
         dead_place = node.victim if report.task_cgroup else place
@@ -366,15 +366,15 @@ def _verdict(report: OOMReport, candidates: Candidates, total: int | None, page_
         return _Verdict(True, Reason.ORIGIN)
     if report.columns is None or not report.tasks:
         return _Verdict(None, Reason.NO_TABLE)
-    chosen, others = candidates.chosen, candidates.others
+    chosen, points, scores = candidates.chosen, candidates.points, candidates.scores
     if chosen is None:
         return _Verdict(None, Reason.NOT_IN_TABLE)
-    if candidates.is_exempt(chosen):
+    if chosen in candidates.exempt:
         return _Verdict(False, Reason.IS_EXEMPT)
-    if total is None and any(candidates.scores[other] != candidates.scores[chosen] for other in others):
+    if total is None and any(scores[other] != scores[chosen] for other in candidates.others):
         return _Verdict(None, Reason.TOTAL_UNKNOWN)
-    highest = candidates.points[others[0] if others else chosen]
-    if candidates.points[chosen] >= highest:
+    highest = points[chosen if candidates.rival is None else candidates.rival]
+    if points[chosen] >= highest:
         return _Verdict(None, Reason.TABLE_IS_CUT) if report.is_cut else _Verdict(True, Reason.HIGHEST)
     if "swapents" not in (report.columns or ()):
         return _Verdict(None, Reason.TABLE_LACKS_COLUMNS)
@@ -459,7 +459,7 @@ def _victims(report: OOMReport, candidates: Candidates, total: int | None) -> tu
     for pid, victim in report.victims.items():
         task, place = report.tasks.get(pid), candidates.place(pid)
         adj = victim.oom_score_adj if task is None else task.oom_score_adj
-        is_known = total is not None and place is not None and not candidates.is_exempt(place)
+        is_known = total is not None and place is not None and place not in candidates.exempt
         rss = None if victim.rss_kb is None else victim.rss_kb * 1024
         points = None if place is None or not is_known else candidates.points[place]
         found.append(AutopsyVictim(pid, victim.name, adj, points, rss, victim.is_reaped))
@@ -468,7 +468,7 @@ def _victims(report: OOMReport, candidates: Candidates, total: int | None) -> tu
 
 def _task(candidates: Candidates, page_bytes: int, place: int, *, is_known: bool) -> AutopsyTask:
     task = candidates.tasks[place]
-    is_known = is_known and not candidates.is_exempt(place)
+    is_known = is_known and place not in candidates.exempt
     return AutopsyTask(
         pid=task.pid,
         name=task.name,
@@ -476,6 +476,6 @@ def _task(candidates: Candidates, page_bytes: int, place: int, *, is_known: bool
         oom_score_adj=task.oom_score_adj,
         badness=candidates.points[place] if is_known else None,
         used_pages=candidates.used_pages[place],
-        adjustment_pages=candidates.adjustment_pages[place] if is_known else None,
+        adjustment_pages=candidates.points[place] - candidates.used_pages[place] if is_known else None,
         swap_bytes=None if task.swap_pages is None else task.swap_pages * page_bytes,
     )

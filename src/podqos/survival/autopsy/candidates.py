@@ -6,9 +6,8 @@ Most of a judgement is about all of them: the figures are columns, and a *place*
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import add
 
-from podqos.kernel.oom import adjustments_in, is_exempt
+from podqos.kernel.oom import badness_in, exempt_in
 from podqos.kernel.oom_report import OOMReport
 from podqos.kernel.task_table import Task
 
@@ -16,7 +15,7 @@ _ROOT_UID = 0
 
 
 class Candidates:
-    """Tasks in the order of their table, with the two parts of their badness.
+    """Tasks in the order of their table, with what decides between them.
 
     The table does not say who has CAP_SYS_ADMIN; root usually does.
     """
@@ -24,22 +23,22 @@ class Candidates:
     def __init__(self, report: OOMReport, tasks: Sequence[Task], page_bytes: int, total_pages: int) -> None:
         self.tasks = tasks
         self.total_pages = total_pages
-        self._release = report.release
-        self.pids = [task.pid for task in tasks]
-        self.scores = [task.oom_score_adj for task in tasks]
+        self.release = report.release
+        self.pids = pids = [task.pid for task in tasks]
+        self.scores = scores = [task.oom_score_adj for task in tasks]
         self.rss_pages = [task.rss_pages for task in tasks]
         self.swap_pages = [task.swap_pages or 0 for task in tasks]
         self.table_bytes = [
             (task.page_table_bytes or 0) if task.page_table_pages is None else task.page_table_pages * page_bytes
             for task in tasks
         ]
-        self.used_pages = [
-            rss + swap + tables // page_bytes
-            for rss, swap, tables in zip(self.rss_pages, self.swap_pages, self.table_bytes, strict=True)
-        ]
-        privileged = (task.uid == _ROOT_UID for task in tasks)
-        self.adjustment_pages = adjustments_in(report.release, total_pages, self.used_pages, self.scores, privileged)
-        self.points = [*map(add, self.used_pages, self.adjustment_pages)]
+        columns = zip(self.rss_pages, self.swap_pages, self.table_bytes, strict=True)
+        self.resident_bytes = [(rss + swap) * page_bytes + tables for rss, swap, tables in columns]
+        """All three."""
+        self.used_pages = [held // page_bytes for held in self.resident_bytes]
+        self.privileged = [task.uid == _ROOT_UID for task in tasks]
+        self.points = badness_in(report.release, total_pages, self.used_pages, scores, self.privileged)
+        """Their badness."""
         self.chosen = self.place(report.chosen)
         """The place of the one that the kernel chose."""
         places = [*range(len(tasks))]
@@ -47,28 +46,29 @@ class Candidates:
             # Of equals it comes first: which of them the kernel meets last the table does not say.
             places.insert(0, places.pop(self.chosen))
         places.sort(key=self.points.__getitem__, reverse=True)
-        exempt = [*map(is_exempt, self.pids, self.scores)]
-        self.killable = [place for place in places if not exempt[place]]
-        """Places, the highest badness first."""
-        self.ranking = self.killable + [place for place in places if exempt[place]]
-        self.others = [place for place in self.killable if place != self.chosen]
+        self.exempt = exempt = exempt_in(pids, scores)
+        """Places of those that are never chosen."""
+        self.killable = self.ranking = places
+        """Places of the others, the highest badness first; in the ranking those that are exempt follow."""
+        if exempt:
+            self.killable = [place for place in places if place not in exempt]
+            self.ranking = [*self.killable, *(place for place in places if place in exempt)]
+
+    @property
+    def others(self) -> list[int]:
         """The killable ones that were not chosen."""
+        return [place for place in self.killable if place != self.chosen]
+
+    @property
+    def rival(self) -> int | None:
+        """The one of them with the highest badness."""
+        return next((place for place in self.killable[:2] if place != self.chosen), None)
 
     def place(self, pid: int | None) -> int | None:
         """Return where a process is."""
         return self.pids.index(pid) if pid in self.pids else None
 
-    def is_exempt(self, place: int) -> bool:
-        """Whether one is never chosen."""
-        return is_exempt(self.pids[place], self.scores[place])
-
     def unprivileged_points(self, place: int) -> int:
         """Return the badness of one if it has no CAP_SYS_ADMIN."""
-        used = self.used_pages[place]
-        return used + adjustments_in(self._release, self.total_pages, [used], [self.scores[place]], [False])[0]
-
-    def highest_points(self, places: Sequence[int], used_pages: Sequence[int], scores: Sequence[int]) -> int:
-        """Return the highest badness of some of them, had they used so much, with such scores."""
-        privileged = (self.tasks[place].uid == _ROOT_UID for place in places)
-        adjustments = adjustments_in(self._release, self.total_pages, used_pages, scores, privileged)
-        return max([used + adjustment for used, adjustment in zip(used_pages, adjustments, strict=True)])
+        used, scores = self.used_pages[place], self.scores[place]
+        return badness_in(self.release, self.total_pages, [used], [scores], [False])[0]

@@ -19,7 +19,7 @@ from podqos.survival.autopsy.shortage import OF_NO_USE, Shortage, ShortageKind, 
 from podqos.survival.forecast.race import Race, winning_growth_bytes_per_second
 
 _SHARE = 4  # what holds a quarter or more of the memory is named as a cause
-_BY_USE = {ShortageKind.LIMIT, ShortageKind.WATERMARKS, ShortageKind.NODES}
+_BY_USE = (ShortageKind.LIMIT, ShortageKind.WATERMARKS, ShortageKind.NODES)
 """Kinds for which it matters who uses how much."""
 _LEAST_SHARE = 100  # what holds less than a hundredth is not a cause
 
@@ -126,21 +126,20 @@ def _part_causes(node: KilledNode, shortage: Shortage) -> Iterator[tuple[bool, A
     total = shortage.limit_bytes if shortage.kind is ShortageKind.LIMIT else node.capacity_bytes
     if parts.anon_bytes is None or total is None:
         return
-    held = {
-        Cause.TMPFS: parts.shmem_bytes or 0,
-        Cause.KERNEL_MEMORY: parts.kernel_bytes or 0,
-        Cause.PAGE_CACHE: parts.file_bytes or 0,
-        Cause.HUGE_PAGES: parts.huge_page_bytes or 0,
-        Cause.UNLISTED: _unlisted_bytes(node, parts.anon_bytes),
-        Cause.UNACCOUNTED: parts.other_bytes or 0,
-    }
-    unused = {Cause.HUGE_PAGES: parts.free_huge_page_bytes, Cause.PAGE_CACHE: parts.dirty_bytes}
-    largest = max(held.values())
-    for cause, amount in sorted(held.items(), key=lambda item: -item[1]):
-        if amount * _SHARE >= total:
-            volumes = _volumes_in_memory(node.pod) if cause is Cause.TMPFS else ()
-            named = AutopsyCause(cause, amount, total, unused_bytes=unused.get(cause), volumes=volumes)
-            yield amount == largest > parts.anon_bytes - held[Cause.UNLISTED], named
+    unlisted = _unlisted_bytes(node, parts.anon_bytes)
+    held = (
+        (Cause.TMPFS, parts.shmem_bytes or 0, None),
+        (Cause.KERNEL_MEMORY, parts.kernel_bytes or 0, None),
+        (Cause.PAGE_CACHE, parts.file_bytes or 0, parts.dirty_bytes),
+        (Cause.HUGE_PAGES, parts.huge_page_bytes or 0, parts.free_huge_page_bytes),
+        (Cause.UNLISTED, unlisted, None),
+        (Cause.UNACCOUNTED, parts.other_bytes or 0, None),
+    )
+    large = sorted((each for each in held if each[1] * _SHARE >= total), key=lambda each: -each[1])
+    for cause, amount, unused in large:
+        volumes = _volumes_in_memory(node.pod) if cause is Cause.TMPFS else ()
+        named = AutopsyCause(cause, amount, total, unused_bytes=unused, volumes=volumes)
+        yield amount == large[0][1] > parts.anon_bytes - unlisted, named
 
 
 def _unlisted_bytes(node: KilledNode, anon_bytes: int) -> int:
@@ -165,41 +164,45 @@ def _owner_causes(node: KilledNode, candidates: Candidates, own: Collection[int]
     if not node.is_kubernetes:
         yield from _program_cause(node, candidates, own, basis)
         return
-    pids, scores, rss, size = candidates.pids, candidates.scores, candidates.rss_pages, node.page_bytes
-    # Many processes share a score.
-    of_pods = {score for score in {*scores} if node.is_pods(score)}
-    requests = {score: node.request_bytes(score, basis) for score in of_pods}
+    scores, rss, size = candidates.scores, candidates.rss_pages, node.page_bytes
+    # Many processes share a score: of those the largest is furthest above its request.
+    largest_of: dict[int, int] = {}
+    for score, pages in zip(scores, rss, strict=True):
+        if score not in largest_of or pages > largest_of[score]:
+            largest_of[score] = pages
+    of_pods = {score for score in largest_of if node.is_pods(score)}
     others = [pages for pages, score in zip(rss, scores, strict=True) if score not in of_pods]
     beside = min(MOST_BYTES, sum(others) * size)
-    above = {
-        place: rss[place] * size - request
+    requests = {score: request for score in of_pods if (request := node.request_bytes(score, basis)) is not None}
+    above = {score: largest_of[score] * size - request for score, request in requests.items()}
+    most = max(above.values(), default=0)
+    furthest = [
+        place
         for place in candidates.ranking
-        if (request := requests.get(scores[place])) is not None
-    }
-    furthest = max(above, key=lambda place: (above[place], pids[place] in own), default=None)
+        if above.get(scores[place]) == most and rss[place] == largest_of[scores[place]]
+    ]
+    furthest = [place for place in furthest if place in own] or furthest
     reserved = None if node.reservations is None else sum(node.reservations)
-    most = 0 if furthest is None else max(0, above[furthest])
-    is_beside = beside > max(most, basis // _SHARE) if reserved is None else beside - reserved > most
+    is_beside = beside > max(most, basis // _SHARE) if reserved is None else beside - reserved > max(0, most)
     if is_beside:
         yield AutopsyCause(Cause.SYSTEM_DAEMONS, beside, reserved)
     asked = candidates.place(node.report.trigger_pid)
-    if asked is not None and rss[asked] <= max(
-        (pages for pages, pid in zip(rss, pids, strict=True) if pid in own), default=0
-    ):
-        asked = None
+    victim_pages = max([rss[place] for place in own], default=0)
+    bursts = [asked] if asked is not None and rss[asked] > victim_pages else []
     found = [
-        place
-        for place in dict.fromkeys((asked, furthest))
-        if place is not None and above.get(place, 0) > 0 and _is_cause(node, rss[place], basis)
+        (place, requests[scores[place]])
+        for place in dict.fromkeys([*bursts, *furthest[:1]])
+        if scores[place] in requests and _is_cause(node, rss[place], basis)
     ]
-    for place in found:
-        request = None if capacity is None else rss[place] * size - above[place]
-        yield _use(node, candidates.tasks[place], own, request, is_above=True)
+    found = [(place, request) for place, request in found if rss[place] * size > request]
+    for place, request in found:
+        stated = None if capacity is None else request
+        yield _use(node, candidates.tasks[place], stated, is_own=place in own, is_above=True)
     if not found and not is_beside:
         # None is above its request: they request more than there is.
         largest = max(candidates.ranking, key=rss.__getitem__)
         if _is_cause(node, rss[largest], basis):
-            yield _use(node, candidates.tasks[largest], own)
+            yield _use(node, candidates.tasks[largest], is_own=largest in own)
 
 
 def _is_cause(node: KilledNode, rss_pages: int, basis_bytes: int) -> bool:
@@ -220,18 +223,17 @@ def _program_cause(
     held = min(MOST_BYTES, used[name] * node.page_bytes)
     if held * _LEAST_SHARE < basis_bytes:
         return
-    members = [tasks[place] for place in candidates.ranking if tasks[place].name == name]
-    largest = max(members, key=lambda task: task.rss_pages)
-    is_own = any(task.pid in own for task in members)
-    cause = Cause.OWN_USE if is_own else Cause.NEIGHBOUR
-    yield AutopsyCause(cause, held, pid=largest.pid, name=largest.name, processes=len(members))
+    members = [place for place in candidates.ranking if tasks[place].name == name]
+    largest = max(members, key=candidates.rss_pages.__getitem__)
+    cause = Cause.OWN_USE if any(place in own for place in members) else Cause.NEIGHBOUR
+    yield AutopsyCause(cause, held, pid=candidates.pids[largest], name=name, processes=len(members))
 
 
 def _use(
-    node: KilledNode, task: Task, own: Collection[int], request_bytes: int | None = None, *, is_above: bool = False
+    node: KilledNode, task: Task, request_bytes: int | None = None, *, is_own: bool, is_above: bool = False
 ) -> AutopsyCause:
     return AutopsyCause(
-        Cause.OWN_USE if task.pid in own else Cause.NEIGHBOUR,
+        Cause.OWN_USE if is_own else Cause.NEIGHBOUR,
         task.rss_pages * node.page_bytes,
         request_bytes,
         task.pid,
@@ -270,7 +272,8 @@ def race_at(available_bytes: int, threshold_bytes: int, growth_bytes_per_second:
 
 def _race_cause(node: KilledNode, shortage: Shortage) -> Iterator[AutopsyCause]:
     """Yield why the kubelet did not act before the kernel: it saw enough free, or it came too late."""
-    available, threshold = kubelet_available_bytes(node, shortage), node.threshold_bytes
+    available = kubelet_available_bytes(node, shortage)
+    threshold = None if available is None else node.threshold_bytes
     if available is None or threshold is None:
         return
     is_default = node.kubelet is None

@@ -21,7 +21,7 @@ from podqos.model.resources import MEMORY
 from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace, place_of
 from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, COMPONENT_OOM_SCORE_ADJ
 
-_BELOW_PODS = {CgroupLevel.KUBEPODS, CgroupLevel.CLASS, CgroupLevel.POD, CgroupLevel.CONTAINER}
+_BELOW_PODS = (CgroupLevel.KUBEPODS, CgroupLevel.CLASS, CgroupLevel.POD, CgroupLevel.CONTAINER)
 _BY_HAND = -1
 _HIDDEN_SHARE = 8  # zones that are in no line, of the machine's memory: more than holes and firmware take
 _SANDBOX = COMPONENT_OOM_SCORE_ADJ["pod sandbox"]
@@ -41,7 +41,7 @@ class NodeFacts(Struct, frozen=True):
     profile: Profile = LATEST
 
 
-CONSTRAINED = {Constraint.CPUSET, Constraint.MEMORY_POLICY}
+CONSTRAINED = (Constraint.CPUSET, Constraint.MEMORY_POLICY)
 """What keeps a request to some of the memory nodes."""
 NOTHING_KNOWN = NodeFacts()
 
@@ -64,6 +64,8 @@ class KilledNode(Struct, frozen=True):
     page_bytes: int
     ran_out: CgroupPlace
     victim: CgroupPlace
+    is_machine: bool
+    """Whether the machine ran out, and not a cgroup."""
     is_kubernetes: bool
     """Whether a kubelet runs there: by the cgroups that the report names, or a pod's sandbox in its table."""
 
@@ -91,12 +93,6 @@ class KilledNode(Struct, frozen=True):
         return self.facts.memory_bytes.get(self.name) or None
 
     @property
-    def is_machine(self) -> bool:
-        """Whether the machine ran out, and not a cgroup."""
-        constraint = self.report.constraint
-        return constraint is not None and constraint is not Constraint.MEMCG
-
-    @property
     def is_constrained(self) -> bool:
         """Whether the request was kept to some of the memory nodes."""
         return self.report.constraint in CONSTRAINED
@@ -112,8 +108,8 @@ class KilledNode(Struct, frozen=True):
             return False
         if not self.is_machine and self.ran_out.level in _BELOW_PODS:
             return True
-        fixed = {self.facts.profile.guaranteed_oom_score_adj, _SANDBOX}
-        return oom_score_adj in fixed or 0 < oom_score_adj <= BEST_EFFORT_OOM_SCORE_ADJ
+        fixed = (self.facts.profile.guaranteed_oom_score_adj, _SANDBOX)
+        return 0 < oom_score_adj <= BEST_EFFORT_OOM_SCORE_ADJ or oom_score_adj in fixed
 
     def request_bytes(self, oom_score_adj: int, capacity_bytes: int) -> int | None:
         """Return the least request with which a container has a score; None where the score does not depend on it."""
@@ -160,7 +156,8 @@ def killed_node(report: OOMReport, page_kb: int, facts: NodeFacts) -> KilledNode
         or ran_out.level in _BELOW_PODS
         or _SANDBOX in [task.oom_score_adj for task in report.tasks.values()]
     )
-    return KilledNode(facts, report, page_kb * 1024, ran_out, victim, is_kubernetes)
+    is_machine = report.constraint is not None and report.constraint is not Constraint.MEMCG
+    return KilledNode(facts, report, page_kb * 1024, ran_out, victim, is_machine, is_kubernetes)
 
 
 def constrained(report: OOMReport, page_kb: int) -> OOMReport:

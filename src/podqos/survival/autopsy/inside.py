@@ -6,7 +6,6 @@ Only its own processes were candidates there: requests, class and priority of th
 from __future__ import annotations
 
 from collections.abc import Collection
-from heapq import nsmallest
 
 from msgspec import Struct
 
@@ -17,9 +16,9 @@ from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, oom_scores
 from podqos.survival.autopsy.candidates import Candidates
 from podqos.survival.autopsy.facts import KilledNode
 
-OWN_LIMIT = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM, CgroupLevel.CGROUP}
+OWN_LIMIT = (CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM, CgroupLevel.CGROUP)
 """Levels whose memory belongs to one pod or daemon."""
-_POD = {CgroupLevel.CONTAINER, CgroupLevel.POD}
+_POD = (CgroupLevel.CONTAINER, CgroupLevel.POD)
 _MOST_LARGEST = 3
 _MOST_SCORES = 5
 _OF_OTHERS = range(-999, -996)
@@ -64,10 +63,12 @@ def inside_of(node: KilledNode, candidates: Candidates) -> InsideLimit | None:
     if node.is_machine or node.ran_out.level not in OWN_LIMIT or not candidates.tasks:
         return None
     size, rss = node.page_bytes, candidates.rss_pages
-    sizes = nsmallest(_MOST_LARGEST, zip([-pages for pages in rss], candidates.pids, range(len(rss)), strict=True))
+    least = min(sorted(rss)[-_MOST_LARGEST:])
+    large = [task for task in candidates.tasks if task.rss_pages >= least]
+    large.sort(key=lambda task: (-task.rss_pages, task.pid))
     largest = tuple(
-        LargeProcess(pid, candidates.tasks[place].name, rss[place] * size, candidates.swap_pages[place] * size)
-        for _, pid, place in sizes
+        LargeProcess(task.pid, task.name, task.rss_pages * size, (task.swap_pages or 0) * size)
+        for task in large[:_MOST_LARGEST]
     )
     scores = _own_scores(node, candidates)
     return InsideLimit(len(rss), largest, scores[:_MOST_SCORES], max(0, len(scores) - _MOST_SCORES), _survivors(node))
@@ -81,7 +82,7 @@ def _survivors(node: KilledNode) -> int | None:
         return None
     if not any(victim.is_reaped for victim in report.victims.values()):
         return None
-    return len(report.tasks.keys() - report.victims.keys()) or None
+    return len(report.tasks) - len(report.tasks.keys() & report.victims.keys()) or None
 
 
 def _own_scores(node: KilledNode, candidates: Candidates) -> tuple[OwnScore, ...]:
@@ -90,8 +91,8 @@ def _own_scores(node: KilledNode, candidates: Candidates) -> tuple[OwnScore, ...
     given, container = _given_scores(node)
     if not given:
         return ()
-    usual = {score for score in {*candidates.scores} if score in given or score in _OF_OTHERS}
-    tasks = [task for task in candidates.tasks if task.oom_score_adj not in usual]
+    unusual = {score for score in {*candidates.scores} if score not in given and score not in _OF_OTHERS}
+    tasks = [task for task in candidates.tasks if task.oom_score_adj in unusual] if unusual else []
     tasks.sort(key=lambda task: task.pid)
     return tuple(
         OwnScore(task.pid, task.name, task.oom_score_adj, container)

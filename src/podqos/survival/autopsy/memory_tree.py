@@ -21,7 +21,7 @@ from podqos.survival.autopsy.shortage import MemoryParts, Shortage
 _TOLERANCE = 16
 """Of the memory of a process: the kernel counts it per CPU, and the victim's line is later than the table."""
 _MOST_STEPS = 6
-_NAMED = {CgroupLevel.POD, CgroupLevel.CONTAINER}
+_NAMED = (CgroupLevel.POD, CgroupLevel.CONTAINER)
 
 
 class BarKind(StrEnum):
@@ -83,7 +83,7 @@ def memory_tree(
     above = [*_above(node, shortage, peak_bytes)]
     depth = len(above)
     killed = {place for pid in victims if (place := candidates.place(pid)) is not None}
-    shown = _shown(node, candidates, killed, most_shown)
+    shown = _shown(candidates, killed, most_shown)
     rest = [_others(node, candidates, shown, depth)] if len(pids) > len(shown) else []
     cgroups = [*_each_below(node, depth, most_shown)]
     way = next((place + 1 for place, (path, _) in enumerate(cgroups) if path == node.report.task_cgroup), 0)
@@ -100,11 +100,9 @@ def memory_tree(
     return (*above, *below[:way], *dead, *below[way:], *alive, *rest)
 
 
-def _shown(node: KilledNode, candidates: Candidates, killed: set[int], most_shown: int) -> list[int]:
+def _shown(candidates: Candidates, killed: set[int], most_shown: int) -> list[int]:
     """Return the places of the largest processes; a victim is shown, however small."""
-    size = node.page_bytes
-    columns = zip(candidates.rss_pages, candidates.swap_pages, candidates.table_bytes, strict=True)
-    resident = [(rss + swap) * size + tables for rss, swap, tables in columns]
+    resident = candidates.resident_bytes
     places = sorted(range(len(resident)), key=resident.__getitem__, reverse=True)
     largest = places[:most_shown]
     missing = sorted(killed.difference(largest))
@@ -214,29 +212,29 @@ def _name(place: CgroupPlace, path: str) -> str:
 
 
 def _process(node: KilledNode, candidates: Candidates, place: int, depth: int) -> MemoryBar:
-    size, task, tables = node.page_bytes, candidates.tasks[place], candidates.table_bytes[place]
-    rss, swap = task.rss_pages * size, candidates.swap_pages[place] * size
-    victim = node.report.victims.get(task.pid)
+    size, task = node.page_bytes, candidates.tasks[place]
+    rss = task.rss_pages * size
+    victim, anon, file, shmem = node.report.victims.get(task.pid), None, None, None
+    if task.rss_parts_pages is not None:
+        anon, file, shmem = [pages * size for pages in task.rss_parts_pages]
+    elif victim is not None and victim.rss_parts_kb:
+        parts = [kilobytes * 1024 for kilobytes in victim.rss_parts_kb]
+        if abs(sum(parts) - rss) * _TOLERANCE <= rss:  # else it has grown or shrunk since the table was written
+            anon, file, shmem = parts
     has_tables = task.page_table_bytes is not None or task.page_table_pages is not None
-    split = task.rss_parts_pages and tuple(pages * size for pages in task.rss_parts_pages)
-    if not split and victim is not None and victim.rss_parts_kb:
-        split = tuple(kilobytes * 1024 for kilobytes in victim.rss_parts_kb)
-        if abs(sum(split) - rss) * _TOLERANCE > rss:
-            split = None  # it has grown or shrunk since the table was written
-    anon, file, shmem = split or (None, None, None)
     return MemoryBar(
         kind=BarKind.PROCESS,
         depth=depth,
         name=task.name,
         pid=task.pid,
         is_killed=victim is not None,
-        used_bytes=min(MOST_BYTES, rss + swap + tables),
+        used_bytes=candidates.resident_bytes[place],
         anon_bytes=anon,
         file_bytes=file,
         shmem_bytes=shmem,
-        rss_bytes=min(MOST_BYTES, rss),
-        kernel_bytes=min(MOST_BYTES, tables) if has_tables else None,
-        swap_bytes=None if task.swap_pages is None else min(MOST_BYTES, swap),
+        rss_bytes=rss,
+        kernel_bytes=candidates.table_bytes[place] if has_tables else None,
+        swap_bytes=None if task.swap_pages is None else task.swap_pages * size,
     )
 
 
@@ -260,7 +258,7 @@ def _lone(victim: Victim, depth: int) -> MemoryBar:
 def _others(node: KilledNode, candidates: Candidates, shown: Sequence[int], depth: int) -> MemoryBar:
     """Return those that are not shown, together."""
     columns = (candidates.rss_pages, candidates.swap_pages, candidates.table_bytes)
-    resident, swapped, tables = (sum(column) - sum([column[place] for place in shown]) for column in columns)
+    resident, swapped, tables = [sum(column) - sum([column[place] for place in shown]) for column in columns]
     size = node.page_bytes
     return MemoryBar(
         kind=BarKind.OTHERS,

@@ -11,20 +11,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from enum import StrEnum
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from podqos.admission.priority import SYSTEM_PRIORITIES
+from podqos.kernel.oom import badness_in
 from podqos.model.pod import SYSTEM_NODE_CRITICAL, Container, Pod, PodSpec, QOSClass
 from podqos.model.profile import Profile
-from podqos.model.quantity import Quantity
-from podqos.model.resources import MEMORY, ResourceRequirements
+from podqos.model.resources import MEMORY
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.qos.classes import qos_class_of
-from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, oom_scores
+from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, burstable_oom_score_adj, oom_scores
 from podqos.survival.autopsy.candidates import Candidates
 from podqos.survival.autopsy.causes import kubelet_available_bytes, race_at
 from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode, is_guaranteed
@@ -113,28 +112,29 @@ class RepeatedKill:
 
     def __init__(self, candidates: Candidates, chosen: int, own: Collection[int], lacking_pages: int) -> None:
         """Take the places of the victim and of what belongs to it. The kernel kills until enough pages are freed."""
-        pids, scores, used = candidates.pids, candidates.scores, candidates.used_pages
-        self.victim = candidates.tasks[chosen]
-        self.used_pages = sum([used for used, pid in zip(used, pids, strict=True) if pid in own])
-        rivals = [place for place in candidates.killable if pids[place] not in own]
+        scores, used, points = candidates.scores, candidates.used_pages, candidates.points
+        rivals = [place for place in candidates.killable if place not in own]
         freed = accumulate(max(1, candidates.rss_pages[place]) for place in rivals)
         last = next((place for place, pages in zip(rivals, freed, strict=True) if pages >= lacking_pages), None)
-        self._least_points = None if last is None else candidates.points[last]
+        self._least_points = None if last is None else points[last]
         """Of the last that would have died instead; None: there are not enough of them."""
-        self.excess_points = 0 if last is None else candidates.points[chosen] - candidates.points[last] + 1
+        self.excess_points = 0 if last is None else points[chosen] - points[last] + 1
         """By how much the victim's badness has to be less, where no other process of its own is in the way."""
         self.points_per_score = candidates.total_pages // 1000
-        first = rivals[0] if rivals else None
-        self.instead = (
-            None if first is None else Instead(pids[first], candidates.tasks[first].name, candidates.points[first])
-        )
+        self.instead = None
         """Who dies first where the victim is spared."""
+        if rivals:
+            first = candidates.tasks[rivals[0]]
+            self.instead = Instead(first.pid, first.name, points[rivals[0]])
+        self.victim = candidates.tasks[chosen]
+        self.used_pages = sum([used[place] for place in own])
         # Whatever changes, of the others with one score the first stays the first.
-        firsts = {scores[place]: place for place in reversed(candidates.others) if pids[place] in own}
-        self._own = [chosen, *firsts.values()]
-        self._used = [used[place] for place in self._own]
-        self._scores = [scores[place] for place in self._own]
-        self._candidates = candidates
+        others = [place for place in candidates.killable if place in own and place != chosen]
+        own_places = [chosen, *{scores[place]: place for place in reversed(others)}.values()]
+        self._used = [used[place] for place in own_places]
+        self._scores = [scores[place] for place in own_places]
+        self._privileged = [candidates.privileged[place] for place in own_places]
+        self._badness = partial(badness_in, candidates.release, candidates.total_pages)
 
     def spares(self, *, less_pages: int = 0, oom_score_adj: int | None = None) -> bool:
         """Whether neither the victim nor what belongs to it dies; of equals they do.
@@ -145,27 +145,27 @@ class RepeatedKill:
         if oom_score_adj is not None:
             scores = [oom_score_adj if score == self.victim.oom_score_adj else score for score in scores]
         least = self._least_points
-        return least is not None and self._candidates.highest_points(self._own, used, scores) < least
+        return least is not None and max(self._badness(used, scores, self._privileged)) < least
 
 
 def own_of(node: KilledNode, candidates: Candidates) -> Collection[int]:
-    """Return which processes belong to the victim, as far as the table shows: it does not say whose a process is.
+    """Return the places of what belongs to the victim, as far as the table shows: it does not say whose a process is.
 
     All of a container or pod that ran out; all that died with the victim; else those with the victim's score, which the
     request gives a Burstable container; scores that many share count only with the same name.
     """
-    report = node.report
-    own = {*([] if report.chosen is None else [report.chosen]), *(report.victims if report.group is not None else ())}
-    if candidates.chosen is None:
+    chosen, report = candidates.chosen, node.report
+    killed = report.victims if report.group is not None else ()
+    own = {place for pid in (report.chosen, *killed) if (place := candidates.place(pid)) is not None}
+    if chosen is None:
         return own
-    if not node.is_machine and node.ran_out.level in {CgroupLevel.CONTAINER, CgroupLevel.POD}:
-        return own.union(candidates.pids)
-    victim = candidates.tasks[candidates.chosen]
-    score, name = victim.oom_score_adj, victim.name
-    is_telling = node.is_pods(score) and 0 < score < BEST_EFFORT_OOM_SCORE_ADJ - 1
-    return own.union(
-        task.pid for task in candidates.tasks if task.oom_score_adj == score and (is_telling or task.name == name)
-    )
+    if not node.is_machine and node.ran_out.level in (CgroupLevel.CONTAINER, CgroupLevel.POD):
+        return range(len(candidates.tasks))
+    score, name = candidates.scores[chosen], candidates.tasks[chosen].name
+    alike = {place for place, each in enumerate(candidates.scores) if each == score}
+    if not (node.is_pods(score) and 0 < score < BEST_EFFORT_OOM_SCORE_ADJ - 1):
+        alike = {place for place in alike if candidates.tasks[place].name == name}
+    return own | alike
 
 
 def is_shared(node: KilledNode) -> bool:
@@ -193,7 +193,7 @@ def savings_of(node: KilledNode, shortage: Shortage | None, decision: RepeatedKi
 
 def _avoidable_bytes(shortage: Shortage | None) -> int | None:
     """Return what more memory, or less use of it, avoids the OOM; None where it would not, or is not known."""
-    if shortage is None or shortage.kind not in {ShortageKind.LIMIT, ShortageKind.WATERMARKS}:
+    if shortage is None or shortage.kind not in (ShortageKind.LIMIT, ShortageKind.WATERMARKS):
         return None
     return shortage.lacking_bytes
 
@@ -293,9 +293,9 @@ def _critical_score(profile: Profile) -> int | None:
     """Return the score that system-node-critical gives the containers of any pod; None: it gives none."""
     if profile.lowest_score_for == "nobody":
         return None
-    pod = _sketched(None)
-    spec = replace(pod.spec, priority_class_name=SYSTEM_NODE_CRITICAL, priority=_CRITICAL)
-    return oom_scores(replace(pod, spec=spec), QOSClass.BURSTABLE, 1, profile)[0].value
+    containers = (Container(name="main"),)
+    pod = Pod(spec=PodSpec(containers=containers, priority_class_name=SYSTEM_NODE_CRITICAL, priority=_CRITICAL))
+    return oom_scores(pod, QOSClass.BURSTABLE, 1, profile)[0].value
 
 
 def _by_request(node: KilledNode, decision: RepeatedKill) -> Iterator[Saving]:
@@ -310,20 +310,27 @@ def _by_request(node: KilledNode, decision: RepeatedKill) -> Iterator[Saving]:
             score = adj - lower
             yield Saving(SavedBy.REQUEST, None, None, None, score, burstable, instead=decision.instead)
         return
-    pod, container = _container(node, adj, capacity)
-    holder = holder_of(pod, container, MEMORY, profile)
-    stated = resources_of(pod, holder)
-    request, limit = stated.requests.get(MEMORY), stated.limits.get(MEMORY)
-    now = 0 if request is None else request.value
+    known = _container(node, adj, capacity)
+    if known is None:
+        # The largest request that gives this score: whatever it was, more than this lowers it.
+        now = 0 if adj >= BEST_EFFORT_OOM_SCORE_ADJ else -(-capacity * (1001 - adj) // 1000) - 1
+        most = capacity
+    else:
+        pod, container = known
+        holder = holder_of(pod, container, MEMORY, profile)
+        stated = resources_of(pod, holder)
+        request, limit = stated.requests.get(MEMORY), stated.limits.get(MEMORY)
+        now = 0 if request is None else request.value
+        most = capacity if limit is None else limit.value
 
-    @cache
     def score_of(amount: int) -> int:
+        if known is None:
+            return burstable_oom_score_adj(amount, capacity, profile)
         return _score(node, with_request(pod, holder, MEMORY, amount), container, capacity)
 
     def spares(amount: int) -> bool:
         return decision.spares(oom_score_adj=score_of(amount))
 
-    most = capacity if limit is None else limit.value
     # What gives a container of its own the highest score with which it is spared.
     enough = None if lower is None else node.request_bytes(adj - lower, capacity)
     amount = least(now + 1, most, node.page_bytes, spares, enough)
@@ -347,19 +354,11 @@ def _score(node: KilledNode, pod: Pod, container: str, capacity_bytes: int) -> i
     return next(score.value for score in scores if score.container == container)
 
 
-def _container(node: KilledNode, oom_score_adj: int, capacity_bytes: int) -> tuple[Pod, str]:
-    """Return the victim's pod and the container that has its score, or one made up from what the score says."""
+def _container(node: KilledNode, oom_score_adj: int, capacity_bytes: int) -> tuple[Pod, str] | None:
+    """Return the victim's pod and the container that has its score; None where that is not known."""
     pod, profile = node.pod, node.facts.profile
     if pod is not None:
         for oom_score in oom_scores(pod, qos_class_of(pod, profile), capacity_bytes, profile):
             if oom_score.value == oom_score_adj:
                 return pod, oom_score.container
-    # The largest request that gives this score: whatever it was, more than this lowers it.
-    largest = -(-capacity_bytes * (1001 - oom_score_adj) // 1000) - 1
-    sketched = _sketched(None if oom_score_adj >= BEST_EFFORT_OOM_SCORE_ADJ else largest)
-    return sketched, sketched.spec.containers[0].name
-
-
-def _sketched(request_bytes: int | None) -> Pod:
-    requests = {} if request_bytes is None else {MEMORY: Quantity.of_units(request_bytes, "BinarySI")}
-    return Pod(spec=PodSpec(containers=(Container(name="main", resources=ResourceRequirements(requests=requests)),)))
+    return None

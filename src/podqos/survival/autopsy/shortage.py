@@ -42,8 +42,8 @@ class ShortageKind(StrEnum):
     """There was enough when the report was written: a process had ended, or had just been killed."""
 
 
-OF_NO_USE = set(ShortageKind) - {ShortageKind.LIMIT, ShortageKind.WATERMARKS}
-UNPROVEN = {ShortageKind.PAGE_FAULT, ShortageKind.SYSRQ}
+OF_NO_USE = tuple(kind for kind in ShortageKind if kind not in (ShortageKind.LIMIT, ShortageKind.WATERMARKS))
+UNPROVEN = (ShortageKind.PAGE_FAULT, ShortageKind.SYSRQ)
 """Kinds that do not show that any memory was short."""
 
 
@@ -169,7 +169,10 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
     allowed = _allowed_zones(report)
     asked_pages = 1 << max(0, report.order or 0)
     places = {(zone.node, zone.name) for zone in allowed}
-    zones = [_zone(zone, node, asked_pages, is_allowed=(zone.node, zone.name) in places) for zone in report.zones]
+    reserve = _reserve_index(report)
+    zones = [
+        _zone(zone, node, asked_pages, reserve, is_allowed=(zone.node, zone.name) in places) for zone in report.zones
+    ]
     elsewhere = sum(max(0, zone.free_bytes - zone.kept_bytes) for zone in zones if not zone.is_allowed)
     movable_kb = sum(_barred_kb(zone, report) for zone in allowed)
     if movable_kb * _MUCH_CMA > sum(zone.present_kb or zone.free_kb for zone in allowed):
@@ -180,7 +183,7 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
     kind = _kind(node, allowed, zones, elsewhere)
     lacking = min(zone.lacking_bytes for zone in [zone for zone in zones if zone.is_allowed] or zones)
     lacking = lacking or _below_high_bytes(report.zones, zones, asked_pages * node.page_bytes)
-    has_lacking = lacking and kind not in {ShortageKind.FRAGMENTATION, ShortageKind.FREED, *UNPROVEN}
+    has_lacking = lacking and kind not in (ShortageKind.FRAGMENTATION, ShortageKind.FREED, *UNPROVEN)
     swap_kb, free_swap_kb = report.swap_kb, report.circumstances.free_swap_kb
     is_swap_known = swap_kb is not None and free_swap_kb is not None
     return Shortage(
@@ -302,16 +305,19 @@ def _highest_zone(report: OOMReport) -> str:
     return "DMA" if mask & _GFP_DMA else "Normal"
 
 
-def _zone(zone: ReportZone, node: KilledNode, asked_pages: int, *, is_allowed: bool) -> ZoneShortage:
-    """Return what the kernel keeps of a zone: min watermark and reserve, as ``__zone_watermark_ok`` counts."""
-    report = node.report
+def _reserve_index(report: OOMReport) -> int:
+    """Return which of a zone's reserves the request has to leave."""
     # Of DMA32 and HighMem a kernel has one: on 32 bit the zone after DMA is Normal.
-    absent = "DMA32" if _has(report, "HighMem") else "HighMem"
+    absent = "DMA32" if any(zone.name == "HighMem" for zone in report.zones) else "HighMem"
     names = [each for each in _ZONES if each != absent]
     highest = _highest_zone(report)
-    index = names.index(highest if highest in names else "Normal")
-    reserves = zone.reserve_pages
-    kept = zone.min_kb * 1024 + (reserves[min(index, len(reserves) - 1)] * node.page_bytes if reserves else 0)
+    return names.index(highest if highest in names else "Normal")
+
+
+def _zone(zone: ReportZone, node: KilledNode, asked_pages: int, reserve: int, *, is_allowed: bool) -> ZoneShortage:
+    """Return what the kernel keeps of a zone: min watermark and reserve, as ``__zone_watermark_ok`` counts."""
+    report, reserves = node.report, zone.reserve_pages
+    kept = zone.min_kb * 1024 + (reserves[min(reserve, len(reserves) - 1)] * node.page_bytes if reserves else 0)
     free = (zone.free_kb - _barred_kb(zone, report)) * 1024
     return ZoneShortage(
         node=zone.node,
@@ -327,10 +333,6 @@ def _barred_kb(zone: ReportZone, report: OOMReport) -> int:
     """Return what of a zone's free memory is for movable pages alone, where the request is for others."""
     is_movable = report.gfp_mask is None or bool(report.gfp_mask & _GFP_MOVABLE)
     return 0 if is_movable else min(zone.free_kb, zone.free_cma_kb)
-
-
-def _has(report: OOMReport, zone: str) -> bool:
-    return any(each.name == zone for each in report.zones)
 
 
 def _cgroup_parts(report: OOMReport) -> MemoryParts:
