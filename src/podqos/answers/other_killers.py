@@ -65,9 +65,9 @@ NOTICE_MARKS: tuple[Mark, ...] = (
 """What lines hold about kills of the kernel's, by others: in a log with the kernel's own, only after a kill."""
 _COUNTED_MARKS = (b"ending SIG", b"illing process")
 _OF_KERNEL = b"kernel:"
-_STATUS_MARKS = ("●", "×", "*", "○")
-_STATUS = LazyPattern(r"[●×*○] ([\w.@:\\-]{1,255}\.(?:service|scope|slice))(?: - |$)")
-"""The first line of what ``systemctl status`` prints."""
+_STATUS_MARKS = ("●", "×", "*", "○", "Id=")
+_STATUS = LazyPattern(r"(?:[●×*○] |Id=)([\w.@:\\-]{1,255}\.(?:service|scope|slice))(?: - |$)")
+"""The first line of what ``systemctl status`` prints, or one of ``systemctl show``."""
 
 
 def may_tell(text: str) -> bool:
@@ -90,6 +90,7 @@ def may_tell(text: str) -> bool:
         or "137" in text
         or " -9" in text
         or "KILL" in text
+        or "OUT_OF_ME" in text
         or "signal: " in text
     )
 

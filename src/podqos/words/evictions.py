@@ -300,6 +300,7 @@ _SIGNS = {
     SignKind.SYSTEM_OOM: "the machine ran out of memory{victim}",
     SignKind.OOM_KILLING: "the kernel OOM-killed {process}{inside}{report}",
     SignKind.UNIT_OOM_KILLED: "the kernel OOM-killed a process of {unit}{report}",
+    SignKind.OOM_KILLS_COUNTED: "the kernel's counter for {counter} shows {counted}, but not when",
     SignKind.CONTAINER_OOM_KILLED: "the kernel OOM-killed a process in {container}{report}",
     SignKind.OOMD_KILLED_NOTHING: "systemd-oomd considered killing a cgroup; no kill is logged",
     SignKind.EARLYOOM_TRIGGERED: "earlyoom made the kernel's OOM killer act (SysRq f), because of its option -k",
@@ -339,7 +340,11 @@ def _sign_words(each: NodeSign) -> str:
         condition=each.condition,
         pod=each.pod or _A_POD,
         whose=f"the node of {each.pod}" if each.pod else "the node",
-        unit=each.unit,
+        unit=each.unit or "a unit",
+        counter=f"container {each.container_id[:_ID_CHARACTERS]}"
+        if each.container_id
+        else each.pod or each.unit or "a cgroup",
+        counted=counted(each.counted, "OOM kill"),
         inside=f" in {each.unit}" if each.unit else "",
         container=f"container {each.container_id[:_ID_CHARACTERS]}" if each.container_id else each.pod or "a container",
         report="" if each.kill is None else ": see above",

@@ -34,10 +34,12 @@ _TOPIC = LazyPattern(r"/tasks/oom.{0,80}?\"?container_id\"?: ?\"([0-9a-f]{12,64}
 _ANY_TASK = LazyPattern(r"topic=\"?/tasks/oom\b", needs=("/tasks/oom",))
 _CONMON = LazyPattern(r"conmon ([0-9a-f]{12,64}) <\w{1,10}>: OOM (?:event )?received", needs=(": OOM ",))
 _STATUS = LazyPattern(
-    r"Active: failed \(Result: oom-kill\)"
+    r"Active: (?:failed|activating \(auto-restart\)|inactive \(dead\)|activating \(auto-restart-queued\))"
+    r" \(Result: oom-kill\)"
     r"(?: since (?:[A-Z][a-z]{2} )?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?: ([A-Z]{3,5}))?)?",
     needs=("Result: oom-kill",),
 )
+_RESULT = LazyPattern(r"^Result=oom-kill\s*$", needs=("Result=oom-kill",))
 _CADVISOR = LazyPattern(r"Created an OOM event in container \\?\"(/[^\"\\]{0,4000})\\?\"", needs=("n OOM event in",))
 _KUBELET = LazyPattern(r"Got sys oom event", needs=("sys oom event",))
 _PID = LazyPattern(r"\bPid\"?: ?(\d{1,10})")
@@ -45,8 +47,21 @@ _NAME = LazyPattern(r"\bProcessName\"?: ?\"?(.{1,64}?)\"?(?:,| TimeOfDeath|\})")
 _VICTIM = LazyPattern(r"\bVictimContainerName\"?: ?\"?(/[^\s\",}]{0,4000})")
 _INIT = LazyPattern(r"container init was OOM-killed \(memory limit too low\?\)", needs=("was OOM-killed",))
 _SLURM = LazyPattern(
-    r"Detected (\d{1,10}) oom[_-]kill event(?:\(s\)|s)? in (?:StepId=|step )(\S{1,80}?)\.? ", needs=("Detected ",)
+    r"Detected (\d{1,10}) oom[_-]kill event(?:\(s\)|s)? in (?:StepId=|step )(\S{1,80}?)\.?(?: |$)",
+    needs=("Detected ",),
 )
+_SLURM_STATE = LazyPattern(
+    r"^(?:\s{0,20}(\d{1,12}(?:_\d{1,9})?(?:\.\w{1,20})?)\s.{0,200}? |State: )OUT_OF_ME(?:MORY|M?\+)"
+    r"(?=\s{1,20}\d{1,3}:\d{1,3}(?:\s|$)| \(exit code \d)",
+    needs=("OUT_OF_ME",),
+)
+_COUNTED = LazyPattern(r"^oom_kill ([1-9]\d{0,8})\s*$", needs=("oom_kill ",))
+_COUNTED_METRIC = LazyPattern(
+    r"^(?:container_oom_events_total|node_vmstat_oom_kill)(?:\{([^{}]{0,2000})\})? ([1-9]\d{0,8})(?:\.0)?"
+    r"(?: \d{10,13})?\s*$",
+    needs=("container_oom_events_total", "node_vmstat_oom_kill"),
+)
+_LABEL = LazyPattern(r"\b(pod|namespace|id|instance|node)=\"([^\"]{0,300})\"")
 
 _TASK = LazyPattern(
     r"OutOfMemoryError: Container killed due to memory usage|Exit Message: \"OOM Killed",
@@ -77,7 +92,7 @@ _EARLYOOM = LazyPattern(
 
 _NOTICES = (
     *(_UNIT, _STATUS, _CONTAINERD, _TOPIC, _CONMON, _CADVISOR, _KUBELET, _INIT, _SLURM, _TASK, _BCC, _VIRTUOZZO),
-    *(_CONSIDERED, _EARLYOOM, _FLUX),
+    *(_CONSIDERED, _EARLYOOM, _FLUX, _RESULT, _SLURM_STATE, _COUNTED, _COUNTED_METRIC),
 )
 _WORDS = tuple({words for pattern in _NOTICES for words in pattern.needs})
 
@@ -93,6 +108,8 @@ def notices(message: Message, unit: str = "") -> Iterator[NodeSign]:
     elif match := _STATUS.search(text):
         at = f"{match[1].replace(' ', 'T')}{'Z' * (match[2] == 'UTC')}" if match[1] else ""
         yield NodeSign(SignKind.UNIT_OOM_KILLED, at, message.host, unit=unit)
+    elif _RESULT.search(text):
+        yield NodeSign(SignKind.UNIT_OOM_KILLED, message.at, message.host, unit=unit)
     elif match := _CONTAINERD.search(text) or _TOPIC.search(text) or _CONMON.search(text):
         at, host = carried("", message)
         yield NodeSign(SignKind.CONTAINER_OOM_KILLED, at, host, container_id=match[1])
@@ -111,6 +128,12 @@ def notices(message: Message, unit: str = "") -> Iterator[NodeSign]:
     elif match := _SLURM.search(text):
         at, host = carried(text[: match.start()], message)
         yield NodeSign(SignKind.UNIT_OOM_KILLED, at, host, unit=f"Slurm step {match[2]}")
+    elif match := _SLURM_STATE.search(text):
+        yield NodeSign(SignKind.UNIT_OOM_KILLED, unit=f"Slurm job {match[1]}" if match[1] else "a Slurm job")
+    elif match := _COUNTED.search(text):
+        yield NodeSign(SignKind.OOM_KILLS_COUNTED, counted=int(match[1]))
+    elif match := _COUNTED_METRIC.search(text):
+        yield _of_metric(match)
     elif match := _TASK.search(text):
         yield NodeSign(SignKind.CONTAINER_OOM_KILLED, *carried(text[: match.start()], message))
     elif match := _BCC.search(text):
@@ -124,6 +147,20 @@ def notices(message: Message, unit: str = "") -> Iterator[NodeSign]:
         yield NodeSign(SignKind.EARLYOOM_TRIGGERED, *carried(text[: match.start()], message))
     elif match := _FLUX.search(text):
         yield NodeSign(SignKind.UNIT_OOM_KILLED, carried("", message)[0], match[1], unit="a Flux job")
+
+
+def _of_metric(match: re.Match[str]) -> NodeSign:
+    """Return what a metric counts, of a container or of a machine."""
+    labels = {label[1]: label[2] for label in _LABEL.finditer(match[1] or "")}
+    pod = labels.get("pod", "")
+    return NodeSign(
+        SignKind.OOM_KILLS_COUNTED,
+        node=labels.get("node", ""),
+        pod=f"{labels.get('namespace', '')}/{pod}".removeprefix("/") if pod else "",
+        counted=int(match[2]),
+        unit="the machine" if match[0].startswith("node_") else "",
+        container_id=place_of(labels.get("id", "")).container_id,
+    )
 
 
 def _of_virtuozzo(message: Message, match: re.Match[str]) -> NodeSign:
