@@ -273,7 +273,7 @@ class _LogReading:
         if reader.told:
             self._spend(-_cost_of(reader.told, sum([len(message.text) for message in messages])))
         if any([_KILL_TEXT in message.text for message in reader.rest]):  # noqa: C419 - a list is faster here
-            self._beside = max(self._beside, _LINES_OF_OTHERS)
+            self._beside = max(self._beside, _LINES_OF_OTHERS if self._is_wary else _LINES_BESIDE)
             self._following = _FOLLOWING_BYTES
             self._marks.look_for(_FOLLOWING, self._position)
         if self._side is not None:
@@ -351,6 +351,7 @@ class _LogReading:
             self._reader.skip(chunk.count(b"\n", position, blank.end()) - 1)
             position = blank.end() - 1
         most = self._beside if self._is_passing_beside() else self._together
+        most = min(most, self._patience)
         end = chunk.find(b"\n", position)
         limit = min(len(chunk), position + _STRETCH_BYTES)
         if 0 <= end < limit and most > 1:
@@ -379,7 +380,7 @@ class _LogReading:
 
     def _mind_what_follows(self) -> None:
         """Know what matters after lines, and how many are worth being read at once."""
-        is_dense = self._is_first or self._is_every or not self._reader.quiet
+        is_dense = self._is_first or self._is_every or self._unwrapper.looks_back or not self._reader.quiet
         self._together = min(_MOST_TOGETHER, self._together * 4) if is_dense else _FEW_TOGETHER
         if self._is_first or not self._needs_no_more:
             self._beside = max(self._beside, _LINES_OF_OTHERS)  # what was read last may go on in the next chunk

@@ -91,9 +91,16 @@ class Unwrapper:
         """Return the messages that lines complete."""
         if self._is_passing and _are_clean(lines):
             return _split(self._lines.read([Line(line, self._entry_at) for line in lines]))
+        if self._is_passing and all([line[:1] == "{" and line[-1:] == "}" for line in lines]):  # noqa: C419 - faster
+            return _split(self._lines.read(self._read_json(lines)))
         found: list[Line] = []
-        for line in lines:
-            if self._is_passing and _are_clean((line,)):
+        number = 0
+        while number < len(lines):
+            line = lines[number]
+            number += 1
+            if self._pretty.is_open:
+                number += self._read_laid_out(lines, number - 1, found)
+            elif self._is_passing and line[:1] != "{" and _are_clean((line,)):
                 found.append(Line(line, self._entry_at))
             else:
                 self._feed(line.rstrip("\r\n"), found)
@@ -130,14 +137,36 @@ class Unwrapper:
             self._of_text([self._soft], found)
         return _split([*self._lines.read(found), *self._lines.flush(), *self._lines.end()])
 
+    def _read_json(self, lines: Sequence[str]) -> list[Line]:
+        """Read lines of JSON."""
+        records = [self._records.direct(decoded(line), line) for line in lines]
+        texts = [record.text for record in records if record is not None]
+        are_clean = bool(texts) and not (self._is_printable or self._is_markup) and _are_clean(texts)
+        found: list[Line] = []
+        for line, record in zip(lines, records, strict=True):
+            if record is None or not self._is_passing:
+                self._feed(line, found)
+            elif are_clean:
+                found.append(Line(record.text, record.at, record.host, record.fields, True))
+            else:
+                self._of_either((record,), found)
+        return found
+
+    def _read_laid_out(self, lines: Sequence[str], start: int, found: list[Line]) -> int:
+        """Read a record that is laid out over many lines, or the first of them; return how many others were read."""
+        read = self._pretty.read_record(lines, start)
+        if read is None:
+            self._of_either(self._pretty.feed(lines[start][:MOST_IN_RECORD]), found)
+            return 0
+        self._of_either(read.records, found)
+        return read.lines - 1
+
     def _feed(self, line: str, found: list[Line]) -> None:
         if line.startswith("__CURSOR="):
             self._end_entry(found)
             self._export(line[:MOST_CHARACTERS], found)
         elif self._entry is not None:
             self._export(line[:MOST_CHARACTERS], found)
-        elif self._pretty.is_open:
-            self._of_either(self._pretty.feed(line[:MOST_IN_RECORD]), found)
         elif not (line.lstrip()[:1] in {"{", "["} and self._pretty.begins(line)):
             self._of_line(line, found)
 
@@ -154,7 +183,8 @@ class Unwrapper:
             return
         opening = line.find("{") if line.lstrip()[:1] != "[" else line.find("[")
         if 0 <= opening < MOST_CHARACTERS and (value := self._json(line[:MOST_IN_RECORD], opening)) is not None:
-            self._of_either(self._records.read(value, *time_and_host(line[:opening])), found)
+            at, host = time_and_host(line[:opening]) if opening else ("", "")
+            self._of_either(self._records.read(value, at, host), found)
         elif (len(line) > MOST_CHARACTERS or line.startswith("{")) and _BETWEEN.search(line):
             for part in _BETWEEN.split(line[: 2 * MOST_IN_RECORD]):
                 self._of_line(part.strip("[], "), found)
@@ -194,6 +224,8 @@ class Unwrapper:
 
     def _pieces(self, line: str) -> list[str]:
         """Return the lines in a line as they were logged."""
+        if not (self._is_printable or self._is_markup) and _are_clean((line,)):
+            return [line]
         if self._is_printable or (has_hint(line) and is_quoted_printable(line[:MOST_CHARACTERS])):
             self._is_printable = True
             line, is_soft = from_quoted_printable(line[:MOST_CHARACTERS])
@@ -242,7 +274,7 @@ def _split(messages: list[Message]) -> list[Message]:
 
 def _are_clean(lines: Sequence[str]) -> bool:
     """Whether each line is one as it was logged: not coloured, escaped or encoded, not several, no JSON, no markup."""
-    text = "\n".join(lines)
+    text = lines[0] if len(lines) == 1 else "\n".join(lines)
     if not text.isascii():
         return False
     if odd := text.encode().translate(None, _PLAIN):

@@ -29,7 +29,8 @@ _BARE = re.compile(
 class PlainLines:
     """Lines behind a prefix."""
 
-    def __init__(self, prefix: Prefix) -> None:
+    def __init__(self, prefix: Prefix, suffix: re.Pattern[str] | None) -> None:
+        self._suffix = suffix
         # A backslash is no blank.
         source = prefix.pattern.pattern.replace(r"\s", r"[^\S\n]")
         self._pattern = re.compile(rf"(?:{source}{_TEXT})?{_REST}")
@@ -57,9 +58,17 @@ class PlainLines:
             else None
             for line, groups in zip(lines, found, strict=True)
         ]
+        if self._suffix is not None:
+            messages = [message and replace(message, text=without(self._suffix, message.text)) for message in messages]
         if not self._is_counted:
             return messages
         return [message and replace(message, at=in_seconds(message.at)) for message in messages]
+
+
+def without(suffix: re.Pattern[str], text: str) -> str:
+    """Return a text without what follows it."""
+    ends = suffix.search(text)
+    return text if ends is None else text[: ends.start()].rstrip()
 
 
 def read_bare(lines: Sequence[Line]) -> list[Message | None]:

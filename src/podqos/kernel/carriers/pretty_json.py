@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from podqos.kernel.carriers.records import HOSTS, NAMED, Record, Records, decoded, found_in, is_pair, named_values
@@ -11,6 +12,7 @@ from podqos.kernel.carriers.tokens import has_hint
 
 _OPENS = re.compile(r'\s*+(?:\}\s{0,4},\s{0,4})?(?:"(?:[^"\\]|\\.){0,200}"\s{0,8}:\s{0,8})?(?:\[\s{0,8}){0,3}[\[{]\s*+')
 _ANSIBLE = re.compile(r"\w{2,12}: \[([A-Za-z0-9][\w.-]{0,252})\](?: => \(item=.{0,200}\))? => \{\s*+")
+_ENDS = {"{": "}", "[": "]"}
 _MOST_LINES = 8000
 _MOST_BYTES = 1 << 20
 _LONGEST_OPENING = 400
@@ -25,6 +27,13 @@ class _Frame(NamedTuple):
     lines: list[str]
 
 
+class LaidOut(NamedTuple):
+    """A record that was read whole."""
+
+    lines: int
+    records: Iterable[Record]
+
+
 class PrettyJSON:
     """JSON that is laid out over many lines, read record by record: a value is forgotten once its message was read."""
 
@@ -32,6 +41,9 @@ class PrettyJSON:
         self._records = records
         self._frames: list[_Frame] = []
         self._host = ""
+        self._around: tuple[int, ...] = ()
+        self._hosts = ""
+        """The host that what surrounds a record names, and how many lines that was found in."""
         self._taken: list[str] = []
         """All lines since a message was read."""
         self._bytes = 0
@@ -47,13 +59,13 @@ class PrettyJSON:
 
     def begins(self, line: str) -> bool:
         """Whether a line opens a value, and nothing else; it is taken then."""
-        if self._frames or len(line) > _LONGEST_OPENING:
+        if self._frames or len(line) > _LONGEST_OPENING or line.rstrip()[-1:] not in {"{", "["}:
             return False
         ansible = _ANSIBLE.fullmatch(line)
         if ansible is None and not _OPENS.fullmatch(line):
             return False
         self._host = "" if ansible is None else ansible[1]
-        self._taken, self._bytes = [line], 0
+        self._taken, self._bytes, self._around = [line], 0, ()
         self.was_open = True
         brackets = re.findall(r"[\[{]", "{" if ansible is not None else line.rpartition(":")[2])
         self._frames = [_Frame("", bracket == "[", []) for bracket in brackets]
@@ -79,6 +91,33 @@ class PrettyJSON:
             self._frames.append(_Frame(text[:-1], text.endswith("["), []))
         else:
             self._frames[-1].lines.append(text)
+
+    def read_record(self, lines: Sequence[str], start: int) -> LaidOut | None:
+        """Read an element of a list that lies in lines whole; None where none begins, or its parts are records, too."""
+        opening = lines[start]
+        bracket = opening.strip()
+        if not self._frames[-1].is_list or bracket not in _ENDS:
+            return None
+        indent, end = opening[: -len(opening.lstrip())], _ENDS[bracket]
+        ends = (indent + end, f"{indent}{end},")
+        stop = next((at for at in range(start + 1, len(lines)) if lines[at] in ends), None)
+        if stop is None:
+            return None
+        inside = lines[start + 1 : stop]
+        if any(line[-1:] == "[" and after.lstrip()[:1] in {"[", "{"} for line, after in pairwise(inside)):
+            return None
+        text = "\n".join([bracket, *inside, end])
+        value = decoded(text)
+        if value is None or not self._is_record(value) or (isinstance(value, list) and not _is_of_pairs(value)):
+            return None
+        records = [record for record in self._records.read(value, "", self._host or self._context()) if record.text]
+        if records:
+            self._taken, self._bytes, self.has_hint = [], 0, False
+        else:
+            self._frames[-1].lines.append(f"{text},")
+            self._taken += lines[start : stop + 1]
+            self._bytes += len(text)
+        return LaidOut(stop + 1 - start, records)
 
     def drop(self) -> None:
         """Forget what is open."""
@@ -126,8 +165,21 @@ class PrettyJSON:
 
     def _context(self) -> str:
         """Return the host that what surrounds a record names."""
+        around = tuple(len(frame.lines) for frame in self._frames if not frame.is_list)
+        if around != self._around:
+            self._around, self._hosts = around, self._named()
+        return self._hosts
+
+    def _named(self) -> str:
         for frame in reversed(self._frames):
             around = None if frame.is_list else decoded("{" + "\n".join(frame.lines[:200]).rstrip(", \n") + "}")
             if isinstance(around, dict) and (host := found_in(around, HOSTS)):
                 return host
         return ""
+
+
+def _is_of_pairs(values: list[object]) -> bool:
+    """Whether no element of a list is a record by itself."""
+    return is_pair(values) or all(
+        isinstance(inner, dict) and any(inner.keys() == set(pair) for pair in NAMED) for inner in values
+    )

@@ -78,12 +78,28 @@ class Records:
             yield from self._walk(value, at, host, _DEEPEST)
             return
         some = False
-        if found_in(value, _MESSAGE) or self._known(value) or _holds_hint(value, _DEEPEST):
-            for record in self._of_object(value, at, host, _DEEPEST):
+        text = found_in(value, _MESSAGE) or self._known(value)
+        if text or _holds_hint(value, _DEEPEST):
+            for record in self._of_object(value, at, host, _DEEPEST, text=text):
                 some = True
                 yield record
         if not some:
             yield Record("", in_seconds(found_in(value, _TIME)) or at, found_in(value, HOSTS) or host, value)
+
+    @staticmethod
+    def direct(value: object, text: str) -> Record | None:
+        """Return the message that a value in JSON has where most have it; None where a closer look is needed.
+
+        ``text`` is the value as it was written: without a word of the OOM killer's no other part of it is the message.
+        """
+        if type(value) is not dict or "rows" in value:
+            return None
+        message = found_in(value, _MESSAGE)
+        if not message or message[0] == "{" or "\n" in message:
+            return None
+        if has_hint(text) and not has_hint(message) and any(type(inner) in {dict, list} for inner in value.values()):
+            return None
+        return Record(message, in_seconds(found_in(value, _TIME)), found_in(value, HOSTS), value)
 
     def _walk(self, value: object, at: str, host: str, depth: int, path: tuple[str, ...] = ()) -> Iterator[Record]:
         if depth == 0:
@@ -97,7 +113,7 @@ class Records:
             yield from self._of_list(value, at, host, depth)
 
     def _of_object(
-        self, fields: dict[str, object], at: str, host: str, depth: int, path: tuple[str, ...] = ()
+        self, fields: dict[str, object], at: str, host: str, depth: int, path: tuple[str, ...] = (), *, text: str = ""
     ) -> Iterator[Record]:
         at, host = in_seconds(found_in(fields, _TIME)) or at, found_in(fields, HOSTS) or host
         names, rows = fields.get("columns") or fields.get("fields"), fields.get("rows")
@@ -105,8 +121,8 @@ class Records:
             yield from self._of_table(names, rows[:_MOST_VALUES], at, host, depth)
             return
         nested = {name: inner for name, inner in fields.items() if isinstance(inner, dict | list)}
-        text = found_in(fields, _MESSAGE) or ("" if path else self._known(fields))
-        if text and (has_hint(text) or not any(_holds_hint(inner, depth) for inner in nested.values())):
+        text = text or found_in(fields, _MESSAGE) or ("" if path else self._known(fields))
+        if text and (not nested or has_hint(text) or not any(_holds_hint(inner, depth) for inner in nested.values())):
             if path and has_hint(text):
                 self._learn(path)
             yield Record(text, at, host, fields)
@@ -195,7 +211,11 @@ def _scalar(value: object) -> object:
 def found_in(fields: Mapping[str, object], names: tuple[str, ...], depth: int = 4) -> str:
     """Return the first of the named fields that holds text, also inside what services wrap around it."""
     for name in names:
-        value = _scalar(fields.get(name))
+        value = fields.get(name)
+        if value is None:
+            continue
+        if isinstance(value, dict):
+            value = _scalar(value)
         if isinstance(value, str) and value:
             return value
         if isinstance(value, int | float) and not isinstance(value, bool):

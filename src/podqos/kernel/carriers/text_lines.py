@@ -14,7 +14,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from podqos.kernel.carriers import prefixes, tokens, wrapping
-from podqos.kernel.carriers.plain_lines import PlainLines, read_bare
+from podqos.kernel.carriers.plain_lines import PlainLines, read_bare, without
 from podqos.kernel.carriers.prefixes import Carried, Prefix
 from podqos.kernel.carriers.wrapping import Physical, Wrapping
 from podqos.kernel.message import Line, Message
@@ -25,6 +25,8 @@ _MOST_PREFIXES = 6
 _MOST_LATER = 20_000
 _MOST_ADDED = 200
 """Prefixes that are learned after the first ones: in a log of noise every line has another, and learning is slow."""
+_MOST_USELESS, _MOST_SEEN = 16, 1024
+_MOST_TOGETHER = 256
 _NEAR = 24
 """So many lines after ``invoked oom-killer`` at most, the process that asked is named again."""
 _HEADER_TAIL = re.compile(r"\[\s{0,6}pid\s{0,6}\].{10,220}?adj\s{1,8}name\b(.{0,1000})$")
@@ -48,7 +50,9 @@ class TextLines:
         self._is_passing = False
         """Nothing of the OOM killer's was in the lines that waited."""
         self._prefixes: list[Prefix] = []
-        self._added = 0
+        self._added = self._useless = self._misses = 0
+        self._seen: set[str] = set()
+        """Prefixes of single lines."""
         self._plain: Callable[[Sequence[Line]], Sequence[Message | None]] | None = None
         """Takes lines apart many at a time, where that is all there is to do."""
         self._suffix: re.Pattern[str] | None = None
@@ -102,7 +106,7 @@ class TextLines:
         if plain is None:
             self._feed(lines[start], found)
             return start + 1
-        messages = plain(lines[start:] if start else lines)
+        messages = plain(lines[start : start + _MOST_TOGETHER])
         for number, message in enumerate(messages, start):
             if message is None or self._alone is not None:
                 self._feed(lines[number], found)
@@ -110,8 +114,8 @@ class TextLines:
                     return number + 1
             else:
                 found.append(message)
-                self._at = message.at or self._at
-        return len(lines)
+                self._at, self._misses = message.at or self._at, 0
+        return start + len(messages)
 
     def _turned(self, read: list[Message]) -> list[Message]:
         found: list[Message] = []
@@ -180,10 +184,14 @@ class TextLines:
         self._is_reversed = was_reversed
 
     def _learn_plain(self) -> None:
-        """Know how lines can be taken apart many at a time."""
-        self._plain = None
-        if self.is_plain:
-            self._plain = PlainLines(self._prefixes[0]).read if self._prefixes else read_bare
+        """Know how lines can be taken apart many at a time: by the first of the prefixes."""
+        self._plain, self._misses = None, 0
+        if self.looks_back:
+            return
+        if self._prefixes:
+            self._plain = PlainLines(self._prefixes[0], self._suffix).read
+        elif self._suffix is None:
+            self._plain = read_bare
 
     def _has_newest_first(self, texts: list[str]) -> bool:
         """Whether the header of a table follows its rows, with no kill in between. Several hosts may be in one log."""
@@ -300,10 +308,13 @@ class TextLines:
         best = prefixes.record(text)
         if best is not None:
             return best
-        for prefix in self._prefixes:
+        place = 0
+        for number, prefix in enumerate(self._prefixes):
             other = prefix.taken_off(text)
             if other is not None and (best is None or len(other.text) < len(best.text)):
-                best = other
+                best, place = other, number
+        if place:
+            self._mind_prefix(place)
         if best is None:
             best = self._located(text)
         elif best.text.startswith("[") and not _ROW.match(best.text):
@@ -316,7 +327,7 @@ class TextLines:
             self._suffix = _suffix(tail[1])
             self._learn_plain()
         if self._suffix is not None:
-            best = replace(best, text=self._without_suffix(best.text))
+            best = replace(best, text=without(self._suffix, best.text))
         return best
 
     def _located(self, text: str) -> Carried:
@@ -340,20 +351,33 @@ class TextLines:
         at, host = prefixes.time_and_host(text[: len(text) - len(rest)])
         return Carried(rest, at, host, is_marked=True)
 
-    def _add(self, prefix: str) -> None:
-        if self._added >= _MOST_ADDED:
-            return
-        self._added += 1
-        form = prefixes.learned(prefix)
-        if form is not None:
-            self._prefixes = [form, *self._prefixes[: _MOST_PREFIXES - 1]]
+    def _mind_prefix(self, place: int) -> None:
+        """Know a prefix as that of most lines once it is that of several in a row."""
+        self._useless = 0
+        self._misses += 1
+        if self._misses >= _FEW and self._plain is not None:
+            self._prefixes.insert(0, self._prefixes.pop(place))
             self._learn_plain()
 
-    def _without_suffix(self, text: str) -> str:
-        if self._suffix is None:
-            return text
-        ends = self._suffix.search(text)
-        return text if ends is None else text[: ends.start()].rstrip()
+    def _add(self, prefix: str) -> None:
+        """Learn a prefix of a line, but in a log where most lines have another only when it comes again."""
+        if self._added >= _MOST_ADDED:
+            return
+        if self._useless >= _MOST_USELESS:
+            alike = prefix.translate(_ZEROS)
+            if alike not in self._seen:
+                if len(self._seen) < _MOST_SEEN:
+                    self._seen.add(alike)
+                return
+        self._added += 1
+        self._useless += 1
+        form = prefixes.learned(prefix)
+        if form is None:
+            return
+        first = self._prefixes[:1]
+        self._prefixes = [*first, form, *self._prefixes[1 : _MOST_PREFIXES - 1]]
+        if not first:
+            self._learn_plain()
 
 
 def _asked(texts: list[str]) -> str:
