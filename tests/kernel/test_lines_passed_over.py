@@ -356,6 +356,7 @@ def test_lines_that_never_told_anything_are_passed_over_and_what_tells_something
     ("one", "other"),
     [
         ("app exited with code 1", "app exited with code 137"),
+        ("oom_kill 0", "oom_kill 10"),
         ("raise MemoryError: of x", "x MemoryError: of x"),
         ("Memory: java was killed", "Memory java: was killed"),
         ("Killing process 12 java", "Killing process of java"),

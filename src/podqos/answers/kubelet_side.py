@@ -80,6 +80,8 @@ _FAR_EVICTION = Needle(b"viction manager:", re.compile(_SAYS))
 _QUOTED, _UNQUOTED = re.compile(rb'[a-z]\.go:[0-9]{1,6}\] "'), re.compile(rb'[a-z]\.go:[0-9]{1,6}\] [^" ]')
 _PARENTS = (FailureKind.PROCESS_KILLED, FailureKind.UNIT_KILLED)
 """What adds nothing where it is known who was killed."""
+_CREDIT, _MOST_CREDIT = 4, 64
+"""A line in four tells something."""
 _MOST_EVENTS = 10_000
 """Of a log, those that may be about the end of a container: the last of them are kept."""
 
@@ -119,6 +121,8 @@ class KubeletSide:
         self._logged_events: deque[Event] = deque(maxlen=_MOST_EVENTS)
         """Those of logs that are evidence."""
         self._events_seen = 0
+        self._credit = 0
+        """It grows with lines that tell something, and shrinks with others."""
         self._left_out = 0
         self._kills: list[OOMAutopsy] = []
         self._pastes: list[Pasted] = []
@@ -167,8 +171,13 @@ class KubeletSide:
 
     @property
     def lines_after(self) -> int:
-        """How many lines after the last one matter as well."""
-        return self._others.lines_after
+        """How many lines after the last one matter as well: all where most have told something."""
+        return max(self._others.lines_after, self._credit if self.is_dense else 0)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether so many of the last lines told something that to read all is faster than to look for the next."""
+        return self._credit > _MOST_CREDIT // 2
 
     @property
     def containers(self) -> int:
@@ -190,10 +199,11 @@ class KubeletSide:
 
     def take(self, message: Message, *, is_every: bool) -> None:
         """Take a line of a log; ``is_every``: of one whose lines all matter."""
-        is_told = self._add(self._others.feed(message))
+        is_told = self._add(self._others.feed(message)) or self._others.lines_after > 0
         is_kubelets = is_every or message.fields or any(word in message.text for word in self._words)
         if is_kubelets and self.feed(message):
             is_told = True
+        self._credit = min(_MOST_CREDIT, self._credit + _CREDIT) if is_told else max(0, self._credit - 1)
         topic = self._others.repeatable
         self.repeatable = None if is_told and topic is TOLD_NOTHING else topic
 

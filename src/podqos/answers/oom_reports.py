@@ -381,6 +381,7 @@ class _LogReading:
     def _mind_what_follows(self) -> None:
         """Know what matters after lines, and how many are worth being read at once."""
         is_dense = self._is_first or self._is_every or self._unwrapper.looks_back or not self._reader.quiet
+        is_dense = is_dense or (self._side is not None and self._side.is_dense)
         self._together = min(_MOST_TOGETHER, self._together * 4) if is_dense else _FEW_TOGETHER
         if self._is_first or not self._needs_no_more:
             self._beside = max(self._beside, _LINES_OF_OTHERS)  # what was read last may go on in the next chunk

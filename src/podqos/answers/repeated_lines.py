@@ -97,7 +97,7 @@ class RepeatedLines:
             lists.append(self._shaped.setdefault(shape(line), []))
         for alike in lists:
             if len(alike) < _MOST_HOSTS and all(each.host != own for each in alike):
-                alike.append(known)
+                alike.insert(0 if own else len(alike), known)  # a line may name a host that is not known of another
 
     def _learn_silent(self, line: bytes) -> None:
         form = shape(line)
@@ -178,19 +178,22 @@ def shape(line: bytes) -> bytes:
     """Return what a line has of the words that patterns look for, in their order, and its punctuation.
 
     Of names only that there are any: how many words they have, and how they are joined, does not matter. Of figures
-    those count that say how something ended.
+    those count that say how something ended, or that nothing did.
     """
     if not _words:
         _words.append(_Words())
     said = b" ".join(map(_words[0].__getitem__, line.translate(_LETTERS_AND_ZEROS).split()))
     said = said.replace(b"\1 \1", b"\1").replace(b"\1 \1", b"\1").replace(b"\1 \1", b"\1")
-    figures = b"\n137" if b"137" in line else b"\n"
+    figures = b"\n137" if b"137" in line else b"\n0" if line.endswith(b" 0") else b"\n"
     return said + figures + (b"-9\n" if b"-9" in line else b"\n") + line.translate(None, _JOINING)
 
 
 def _of_host(alike: list[_Repeated] | None, line: bytes) -> _Repeated | None:
     """Return what is known of lines like one on its host."""
-    return None if alike is None else next((known for known in alike if known.is_of(line)), None)
+    for known in alike or ():
+        if known.is_of(line):
+            return known
+    return None
 
 
 def _figureless(line: bytes) -> bytes:
