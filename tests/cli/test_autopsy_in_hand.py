@@ -233,6 +233,11 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
         "The kernel OOM-killed a process of db.service on box.",
         ["journalctl -k -o short-iso"],
     ),
+    "lines of Ray, Dask, Slurm, AWS Lambda, Cloud Run, Heroku or another platform about a memory limit": (
+        ["Memory limit of 512 MiB exceeded with 531 MiB used. Consider increasing the memory limit\n"],
+        "Cloud Run ended an instance, because it used 531Mi of its memory limit of 512Mi.",
+        [],
+    ),
     "lines of systemd-oomd, earlyoom or another userspace killer": ([OOMD], "Not the kernel: systemd-oomd killed", []),
     "an `OutOfMemoryError` or another program's own error": (
         ['Exception in thread "main" java.lang.OutOfMemoryError: Java heap space\n'],

@@ -91,6 +91,8 @@ def may_tell(text: str) -> bool:
         or " -9" in text
         or "KILL" in text
         or "OUT_OF_ME" in text
+        or "job killed" in text
+        or "ata too large" in text
         or "signal: " in text
     )
 

@@ -9,6 +9,7 @@ from podqos.survival.autopsy.autopsy import Autopsies, OOMAutopsy
 from podqos.survival.autopsy.eviction_scene import EvictionReason
 from podqos.survival.autopsy.eviction_traces import OOM_SIGNS, EvictionCause, NodeSign, SignKind
 from podqos.survival.autopsy.terminations import ContainerTermination, TerminationCause
+from podqos.survival.autopsy.userspace_kill import PLATFORMS
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 from podqos.wording import counted, listed, mebibytes
 from podqos.words.evictions import container_words, oom_sign_words, termination_words
@@ -91,7 +92,8 @@ def _by_programs(found: Autopsies) -> str:
     numbers = [f"{counted(times, 'kill')} by {name}" for name, times in by.most_common()]
     left_out = found.userspace_kills_left_out
     more = f", and {left_out:,} more" if left_out else ""
-    return f"Not the kernel: {listed(numbers)}{more}." if numbers else ""
+    of_programs = "" if all(kill.killer in PLATFORMS for kill in found.userspace_kills) else "Not the kernel: "
+    return f"{of_programs}{listed(numbers)}{more}." if numbers else ""
 
 
 def _verdicts(found: Autopsies) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from podqos.survival.autopsy.program_failures import LOST, FailureKind, ProgramFailure
-from podqos.survival.autopsy.userspace_kill import SIGKILL, KillBasis, Killer, UserspaceKill
+from podqos.survival.autopsy.userspace_kill import PLATFORMS, SIGKILL, KillBasis, Killer, UserspaceKill
 from podqos.wording import counted, mebibytes
 from podqos.words.autopsy import process, short_path
 from podqos.words.autopsy_death import AutopsyDeath, Fact
@@ -19,6 +19,19 @@ NAMES = {
     Killer.TALOS: "Talos' OOM handler",
     Killer.LOW_MEMORY_KILLER: "Android's lowmemorykiller",
     Killer.YARN: "YARN's NodeManager",
+    Killer.RAY: "Ray's memory monitor",
+    Killer.DASK: "Dask's nanny",
+    Killer.SLURM: "Slurm",
+    Killer.PBS: "PBS",
+    Killer.LSF: "LSF",
+    Killer.HTCONDOR: "HTCondor",
+    Killer.MESOS: "Mesos",
+    Killer.HEROKU: "Heroku",
+    Killer.CLOUD_RUN: "Cloud Run",
+    Killer.APP_ENGINE: "App Engine",
+    Killer.LAMBDA: "AWS Lambda",
+    Killer.RENDER: "Render",
+    Killer.BITBUCKET: "Bitbucket Pipelines",
 }
 _RULES = {
     (Killer.SYSTEMD_OOMD, KillBasis.MEMORY_PRESSURE): "of the cgroups below the one under pressure, the one with the "
@@ -34,7 +47,15 @@ _RULES = {
     (Killer.LOW_MEMORY_KILLER, KillBasis.LOW_MEMORY): "the process with the highest oom_score_adj",
     (Killer.YARN, KillBasis.LIMIT): "the container that exceeds its own limit",
 }
-_UNNAMED = {Killer.YARN: "a container"}
+_UNNAMED = {
+    **dict.fromkeys((Killer.YARN, Killer.BITBUCKET), "a container"),
+    **dict.fromkeys((Killer.RAY, Killer.MESOS), "a task"),
+    **dict.fromkeys((Killer.SLURM, Killer.PBS, Killer.LSF, Killer.HTCONDOR), "a job"),
+    **dict.fromkeys((Killer.CLOUD_RUN, Killer.APP_ENGINE, Killer.RENDER), "an instance"),
+    Killer.DASK: "a worker",
+    Killer.HEROKU: "a dyno",
+    Killer.LAMBDA: "a function",
+}
 _SETTINGS = {
     (Killer.SYSTEMD_OOMD, KillBasis.MEMORY_PRESSURE): "ManagedOOMMemoryPressureLimit= of the unit, or "
     "DefaultMemoryPressureLimit= in oomd.conf",
@@ -47,6 +68,19 @@ _SETTINGS = {
     (Killer.OOMD, KillBasis.RULE): "the ruleset in oomd's configuration",
     (Killer.TALOS, KillBasis.MEMORY_PRESSURE): "triggerExpression of the OOMConfig document",
     (Killer.YARN, KillBasis.LIMIT): "the size of the YARN container, such as spark.executor.memoryOverhead",
+    (Killer.RAY, KillBasis.LOW_MEMORY): "RAY_memory_usage_threshold, or memory= of the task",
+    (Killer.DASK, KillBasis.LIMIT): "the worker's memory limit, or distributed.worker.memory.terminate",
+    (Killer.SLURM, KillBasis.LIMIT): "the job's memory (mem)",
+    (Killer.PBS, KillBasis.LIMIT): "-l mem= of the job",
+    (Killer.LSF, KillBasis.LIMIT): "-M of the job",
+    (Killer.HTCONDOR, KillBasis.LIMIT): "request_memory of the job",
+    (Killer.MESOS, KillBasis.LIMIT): "mem of the task",
+    (Killer.HEROKU, KillBasis.LIMIT): "the size of the dyno",
+    (Killer.CLOUD_RUN, KillBasis.LIMIT): "the service's memory",
+    (Killer.APP_ENGINE, KillBasis.LIMIT): "instance_class in app.yaml",
+    (Killer.LAMBDA, KillBasis.LIMIT): "the function's memory size",
+    (Killer.RENDER, KillBasis.LIMIT): "the instance type",
+    (Killer.BITBUCKET, KillBasis.LIMIT): "size of the step, or memory of the service, in bitbucket-pipelines.yml",
 }
 _CAUSES = {
     KillBasis.MEMORY_PRESSURE: "memory pressure",
@@ -65,13 +99,18 @@ def of_userspace_kill(kill: UserspaceKill) -> AutopsyDeath:
     died = f"{name} {'killed' if kill.signal == SIGKILL else f'sent {kill.signal} to'} {victim_words(kill)}"
     because = because_words(kill)
     rule = _RULES.get((kill.killer, kill.basis))
+    if kill.killer in PLATFORMS:
+        what = f"{name} ended {victim_words(kill)}"
+        verdict = f"decided by the limit of {name}, not by a ranking"
+    else:
+        what, verdict = f"Not the kernel: {died}", f"decided by {name}, not by the kernel's badness"
     return AutopsyDeath(
         by=kill.killer.value,
         at=kill.at,
         host=kill.host,
         who=_who(kill),
-        what=f"Not the kernel: {died}{f', because {because}' if because else ''}.",
-        verdict=f"decided by {name}, not by the kernel's badness" + (f": {rule}" if rule else ""),
+        what=f"{what}{f', because {because}' if because else ''}.",
+        verdict=verdict + (f": {rule}" if rule else ""),
         cause=_CAUSES[kill.basis],
         facts=tuple(_facts(kill)),
     )
@@ -117,8 +156,10 @@ def because_words(kill: UserspaceKill) -> str:
             pressure = "" if kill.pressure_percent is None else f" (memory pressure {kill.pressure_percent:g} %)"
             return f"its rule {kill.rule!r} applied{pressure}"
         case KillBasis.LIMIT:
-            used, limit = mebibytes(kill.rss_bytes or 0), mebibytes(kill.limit_bytes or 0)
-            return f"it used {used} of its {kill.rule} of {limit}"
+            limit = "" if kill.limit_bytes is None else f" of {mebibytes(kill.limit_bytes)}"
+            if kill.rss_bytes is None or not limit:
+                return f"it exceeded its {kill.rule}{limit}"
+            return f"it used {mebibytes(kill.rss_bytes)} of its {kill.rule}{limit}"
         case KillBasis.UNKNOWN:
             return "" if kill.pressure_percent is None else f"memory pressure was {kill.pressure_percent:g} %"
 
@@ -249,6 +290,50 @@ _RAN_OUT = {
     FailureKind.UNIT_KILLED: ("systemd", "a unit's main process was killed with SIGKILL; nothing says who sent it", ""),
     FailureKind.PROCESS_KILLED: ("a process", "killed with SIGKILL; nothing says who sent it", ""),
     FailureKind.WORKER_LOST: ("a server", "its worker was killed with SIGKILL; it only guesses why", ""),
+    FailureKind.ELASTICSEARCH: (
+        "Elasticsearch",
+        "a circuit breaker rejected a request that did not fit into its heap",
+        "-Xmx, or indices.breaker.total.limit; smaller requests",
+    ),
+    FailureKind.CLICKHOUSE: (
+        "ClickHouse",
+        "a query reached a memory limit of ClickHouse's own and was cancelled",
+        "max_memory_usage, or max_server_memory_usage",
+    ),
+    FailureKind.TRINO: (
+        "Trino",
+        "a query reached a memory limit of Trino's own and was killed by Trino",
+        "query.max-memory, query.max-memory-per-node",
+    ),
+    FailureKind.RABBITMQ: (
+        "RabbitMQ",
+        "it reached its memory watermark and blocks publishers",
+        "vm_memory_high_watermark, within the container's limit",
+    ),
+    FailureKind.ERLANG: ("the Erlang VM", "the system refused it memory", ""),
+    FailureKind.MONGODB: (
+        "MongoDB",
+        "a sort or an aggregation stage reached its memory limit",
+        "allowDiskUse, or an index for the sort",
+    ),
+    FailureKind.ORACLE: (
+        "Oracle Database",
+        "its PGA or SGA is full, or the system refused it memory",
+        "PGA_AGGREGATE_LIMIT, SGA_TARGET, or limits of the oracle user",
+    ),
+    FailureKind.SQL_SERVER: ("SQL Server", "a resource pool has no memory left", "max server memory"),
+    FailureKind.MYSQL: ("MySQL", "the system refused it memory", "innodb_buffer_pool_size, and buffers per connection"),
+    FailureKind.MEMCACHED: ("memcached", "it could not store an item", "-m"),
+    FailureKind.R: (
+        "R",
+        "the system refused it memory",
+        "ulimit -v or R_MAX_VSIZE (at its memory limit, a container is OOM-killed instead)",
+    ),
+    FailureKind.HEROKU_QUOTA: (
+        "a Heroku dyno",
+        "it exceeds its memory quota and swaps; Heroku did not kill it",
+        "the size of the dyno",
+    ),
     FailureKind.GPU: (
         "a program",
         "the memory of its GPU is full",

@@ -59,6 +59,21 @@ class FailureKind(StrEnum):
     """A program says that another ended with the code of SIGKILL, as CI, builds and clients do."""
     WORKER_LOST = "WorkerLost"
     """A server's worker was killed: the server only guesses why."""
+    ELASTICSEARCH = "Elasticsearch"
+    """A circuit breaker of its own rejected a request."""
+    CLICKHOUSE = "ClickHouse"
+    TRINO = "Trino"
+    RABBITMQ = "RabbitMQ"
+    """Its memory alarm: publishers are blocked, nothing failed."""
+    ERLANG = "Erlang"
+    MONGODB = "MongoDB"
+    ORACLE = "Oracle"
+    SQL_SERVER = "SQLServer"
+    MYSQL = "MySQL"
+    MEMCACHED = "Memcached"
+    R = "R"
+    HEROKU_QUOTA = "HerokuQuota"
+    """A dyno swaps: R14. R15 is a kill."""
     GPU = "GPU"
     """The memory of a graphics card, which neither the kernel nor a limit is about."""
     FORK = "Fork"
@@ -134,6 +149,69 @@ _OF_JAVA = (
     _form(FailureKind.JAVA_ARRAY_SIZE, "array ", _JAVA + r"(?:Requested array size exceeds VM limit|Required array )"),
     _form(FailureKind.JAVA_HEAP, "Java heap space", _JAVA + r"Java heap space"),
     _form(FailureKind.JAVA_OTHER, "java.lang.", r"(?<![\w.+])java\.lang\.OutOfMemoryError(?::|\s*$)"),
+)
+_UNIT = "(?P<limit_unit>[KMGT])i?B"
+_OF_ELASTICSEARCH = _form(
+    FailureKind.ELASTICSEARCH,
+    "Data too large, data for [",
+    r"Data too large, data for \[[^\]]{1,200}\] would be \[(?P<wanted>\d{1,15})[^\]]{0,40}\], "
+    r"which is larger than the limit of \[(?P<limit>\d{1,15})",
+)
+_OF_SERVERS = (
+    _OF_ELASTICSEARCH,
+    _form(
+        FailureKind.CLICKHOUSE,
+        "emory limit ",
+        r"[Mm]emory limit (?:\((?:for query|for user|total)\) )?exceeded: would use (?P<wanted>[\d.]{1,12}) "
+        r"(?P<unit>[KMGT])iB \(attempt to allocate chunk.{0,400}?maximum: (?P<limit>[\d.]{1,12}) " + _UNIT,
+    ),
+    _form(
+        FailureKind.TRINO,
+        "Query exceeded ",
+        r"Query exceeded (?:per-node|distributed|cluster)(?: user| total)? memory limit of (?P<limit>[\d.]{1,12})"
+        + _UNIT,
+    ),
+    _form(FailureKind.TRINO, "the cluster is out of memory", r"Query killed because the cluster is out of memory\. "),
+    _form(FailureKind.RABBITMQ, "memory resource limit alarm set on node "),
+    _form(
+        FailureKind.RABBITMQ,
+        "vm_memory_high_watermark set. ",
+        r"vm_memory_high_watermark set\. Memory used:(?P<wanted>\d{1,15}) allowed:(?P<limit>\d{1,15})",
+        is_detail=True,
+    ),
+    _form(
+        FailureKind.ERLANG,
+        "llocate ",
+        r"\b[a-z]{2,12}_alloc: Cannot (?:re)?allocate (?P<wanted>\d{1,15}) bytes of memory \(of type",
+        is_fatal=True,
+    ),
+    _form(
+        FailureKind.MONGODB,
+        "emory limit ",
+        r"(?:Exceeded memory limit for \$?\w{1,40}, but didn't allow external|Sort exceeded memory limit of "
+        r"(?P<limit>\d{1,15}) bytes)",
+    ),
+    _form(
+        FailureKind.ORACLE,
+        "ORA-0403",
+        r"ORA-0403(?:0: out of process memory when trying to allocate|1: unable to allocate) (?P<wanted>\d{1,15}) "
+        r"bytes",
+    ),
+    _form(FailureKind.ORACLE, "ORA-04036: PGA memory used by the instance exceeds PGA_AGGREGATE_LIMIT"),
+    _form(
+        FailureKind.SQL_SERVER,
+        "insufficient system memory in resource pool",
+        r"There is insufficient system memory in resource pool '[\w ]{1,64}' to run this query",
+    ),
+    _form(
+        FailureKind.MYSQL,
+        "Out of memory",
+        r"(?:ERROR 103[78] \(HY\w{1,5}\)(?: at line \d{1,9})?: Out of (?:sort )?memory"
+        r"|Out of memory; (?:check if mysqld or some other process uses all available memory"
+        r"|restart server and try again))",
+    ),
+    _form(FailureKind.MEMCACHED, "SERVER_ERROR out of memory storing object"),
+    _form(FailureKind.HEROKU_QUOTA, "Error R14 (Memory quota exceeded)"),
 )
 _OF_MEMORY = (
     _form(
@@ -233,6 +311,7 @@ _OF_MEMORY = (
     ),
     _form(FailureKind.ALLOCATION, ": Out of memory (Needed ", r"Out of memory \(Needed (?P<wanted>\d{1,15}) bytes\)"),
     _form(FailureKind.ALLOCATION, "Cannot allocate memory for the buffer pool"),
+    *_OF_SERVERS,
     _form(
         FailureKind.ALLOCATION,
         ": out of memory allocating ",
@@ -317,6 +396,12 @@ _OF_OTHERS = (
         FailureKind.TASK_KILLED, "Exit Code: 137", r"Terminated\s{1,40}Exit Code: 137(?:,|\s|$)(?!.{0,200}OOM Killed)"
     ),
     _form(FailureKind.GPU, "CUDA_ERROR_OUT_OF_MEMORY"),
+    _OF_ELASTICSEARCH,
+    _form(
+        FailureKind.R,
+        "annot allocate vector of size ",
+        r"Error: cannot allocate vector of size (?P<wanted>[\d.]{1,12}) (?P<unit>[KMGTkmgt])b",
+    ),
     _form(FailureKind.CPLUSPLUS, "terminate called after throwing an instance of 'std::bad_alloc'", is_fatal=True),
     _form(
         FailureKind.POSTGRES_LOST_PROCESS,
@@ -400,7 +485,7 @@ class ProgramFailures:
             at,
             host,
             is_fatal=is_fatal,
-            limit_bytes=_bytes(groups.get("limit"), None),
+            limit_bytes=_bytes(groups.get("limit"), groups.get("limit_unit")),
             wanted_bytes=_bytes(groups.get("wanted"), groups.get("unit")),
             pid=None if groups.get("pid") is None else int(groups["pid"]),
         )

@@ -12,7 +12,7 @@ SIGKILL = "SIGKILL"
 
 
 class Killer(StrEnum):
-    """A program that kills before the kernel has to."""
+    """A program that kills before the kernel has to, or a platform that enforces limits of its own."""
 
     SYSTEMD_OOMD = "systemd-oomd"
     EARLYOOM = "earlyoom"
@@ -21,6 +21,28 @@ class Killer(StrEnum):
     TALOS = "talos"
     LOW_MEMORY_KILLER = "lowmemorykiller"
     YARN = "yarn"
+    RAY = "ray"
+    DASK = "dask"
+    SLURM = "slurm"
+    PBS = "pbs"
+    LSF = "lsf"
+    HTCONDOR = "htcondor"
+    MESOS = "mesos"
+    HEROKU = "heroku"
+    CLOUD_RUN = "cloud-run"
+    APP_ENGINE = "app-engine"
+    LAMBDA = "lambda"
+    RENDER = "render"
+    BITBUCKET = "bitbucket"
+
+
+PLATFORMS = frozenset(
+    (
+        *(Killer.HTCONDOR, Killer.MESOS, Killer.HEROKU, Killer.CLOUD_RUN, Killer.APP_ENGINE, Killer.LAMBDA),
+        *(Killer.RENDER, Killer.BITBUCKET),
+    )
+)
+"""What reports that its limit was reached; whether its machine's kernel killed for it, it does not say."""
 
 
 class KillBasis(StrEnum):

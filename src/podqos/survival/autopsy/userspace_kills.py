@@ -11,6 +11,7 @@ from podqos.kernel.message import Message
 from podqos.qos.cgroup_paths import place_of
 from podqos.survival.autopsy import userspace_kill_lines as lines
 from podqos.survival.autopsy.log_times import carried, seconds_apart, unit_before
+from podqos.survival.autopsy.platform_kills import WORDS, platform_kills
 from podqos.survival.autopsy.userspace_kill import SIGKILL, KillBasis, Killer, UserspaceKill
 
 _MOST_HOSTS = 256
@@ -48,6 +49,7 @@ class UserspaceKills:
             self._nohang: ("MemAvailable [", "PSI avg (", "PID: ", "oom_score_adj: ", "Vm, MiB: ", "Sending SIG"),
             self._android: (" to free ", "lowmemorykiller: Killing", "is below limit"),
             self._yarn: ("Container [pid=", "Container killed by YARN"),
+            self._platform: WORDS,
         }
         # What a line has to hold; no other line is matched.
         self._recognisers = [(needs, recognise) for recognise, words in by_killer.items() for needs in words]
@@ -310,6 +312,17 @@ class UserspaceKills:
             rule=f"{(match[1] or match[6] or 'physical').strip()} memory limit",
         )
         return self._add(kill, match, text, message)
+
+    def _platform(self, text: str, message: Message) -> bool:
+        for kill, match, is_detail in platform_kills(text):
+            key = carried("", message)[1], kill.killer
+            if not (is_detail and key in self._last):
+                return self._add(kill, match, text, message)
+            known = {name: getattr(kill, name) for name in kill.__struct_fields__}
+            last = self._kills[self._last[key]]
+            self._amend(key, **{name: value for name, value in known.items() if value and not getattr(last, name)})
+            return True
+        return False
 
     def _note(self, key: tuple[str, Killer], kill: UserspaceKill) -> None:
         if key not in self._context and len(self._context) >= _MOST_HOSTS:
