@@ -20,7 +20,7 @@ from agreement.registry import NO_QUESTION, QUESTIONS
 from agreement.settings import drawn
 from podqos.cli.command_list import COMMANDS
 
-FAST, ALL = 10, int(os.environ.get("PODQOS_EXAMPLES") or 40)
+FAST, ALL = 10, int(os.environ.get("PODQOS_EXAMPLES") or 24)
 _DRAW = os.environ.get("PODQOS_DRAW", "0")
 _BEGIN = 1_000_000 * (int(_DRAW) if _DRAW.isdecimal() else 1)
 SEEDS = [

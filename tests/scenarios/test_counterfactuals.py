@@ -80,7 +80,7 @@ def test_no_manifest_on_a_crowded_node_fails_to_save_what_it_is_said_to_save(sce
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.one_of(crowded(), scenarios()))
 def test_no_manifest_of_many_random_scenarios_fails_to_save_what_it_is_said_to_save(scenario):
     _hold_counterfactuals(scenario)

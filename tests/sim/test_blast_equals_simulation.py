@@ -187,7 +187,6 @@ def test_every_row_is_what_a_simulation_from_scratch_gives(scenario):
 
 
 @pytest.mark.slow
-@settings(max_examples=80)
 @given(scenarios())
 def test_every_row_is_what_a_simulation_from_scratch_gives_on_many_nodes(scenario):
     check(scenario)

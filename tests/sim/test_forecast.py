@@ -31,7 +31,7 @@ STEP_US = INTERVAL_US // PHASES
 CLOSE_US = 2000
 """So close to a change of outcome a phase may be on its other side: reclaim is to the microsecond, not to the byte."""
 START_US = 3 * INTERVAL_US
-FAST, ALL = range(12), range(int(os.environ.get("PODQOS_EXAMPLES") or 72))
+FAST, ALL = range(12), range(int(os.environ.get("PODQOS_EXAMPLES") or 40))
 SEEDS = [*FAST, *(pytest.param(seed, marks=pytest.mark.slow) for seed in ALL[len(FAST) :])]
 
 

@@ -14,7 +14,7 @@ from sim.growths import INTERVAL_US, Setting, drawn
 
 PHASES_US = [place * INTERVAL_US // 8 + 77_777 for place in range(8)]
 START_US = 3 * INTERVAL_US
-FAST, ALL = range(16), range(140)
+FAST, ALL = range(16), range(76)
 
 
 def told(setting: Setting) -> tuple[KubeletInTime | None, int]:

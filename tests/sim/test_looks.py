@@ -57,7 +57,7 @@ def test_the_looks_that_are_drawn_are_those_of_a_kubelet_that_skips_none(scenari
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(scenarios())
 def test_the_looks_of_many_scenarios_are_those_of_a_kubelet_that_skips_none(scenario):
     assert recorded(scenario) == carried_out(scenario)
