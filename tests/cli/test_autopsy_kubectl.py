@@ -855,3 +855,34 @@ def test_a_probe_that_kills_is_told_with_and_without_the_containers_name(autopsy
     row = f"2m          Normal    Killing     pod/web-0    {message}\n"
     (ended,) = autopsy(row)["terminations"]
     assert (ended["cause"], ended["pod"], ended["container"]) == ("Probe", "web-0", container)
+
+
+NO_ROOM = "Node didn't have enough resource: memory, requested: 1073741824, used: 15032385536, capacity: 16106127360"
+
+
+@pytest.mark.parametrize(
+    ("text", "pod"),
+    [
+        ("NAME    READY   STATUS        RESTARTS   AGE\nweb-0   0/1     OutOfmemory   0          5m\n", "web-0"),
+        (f"5m          Warning   OutOfmemory   pod/web-0    {NO_ROOM}\n", "web-0"),
+        (f"Status:         Failed\nReason:         OutOfmemory\nMessage:        Pod was rejected: {NO_ROOM}\n", ""),
+    ],
+)
+def test_a_pod_that_did_not_fit_was_not_admitted(autopsy, text, pod):
+    (eviction,) = autopsy(text)["evictions"]
+    assert (eviction["cause"], eviction["pod"]) == ("NoRoom", pod)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "5s   Warning   PodFailurePolicy   job/train    {}\n",
+        "  Warning  PodFailurePolicy  5s    job-controller  {}\n",
+        "conditions:\n- message: {}\n  reason: PodFailurePolicy\n  type: FailureTarget\n",
+    ],
+)
+def test_a_jobs_failure_policy_names_the_container_and_its_exit_code(autopsy, text):
+    said = "Container main for pod shop/train-0-abcde failed with exit code {} matching FailJob rule at index 1"
+    (ended,) = autopsy(text.format(said.format(137)))["terminations"]
+    assert (ended["cause"], ended["pod"], ended["container"]) == ("Sigkill", "shop/train-0-abcde", "main")
+    assert not autopsy(text.format(said.format(3)))["terminations"]

@@ -316,3 +316,10 @@ def test_one_notice_is_one_kill_and_two_notices_of_two_pods_are_two(told):
     assert [ended["pod"] for ended in told(notice.format("web-0"))["terminations"]] == ["shop/web-0"]
     two = notice.format("web-0") + "\n" + notice.format("web-1")
     assert {ended["pod"] for ended in told(two)["terminations"]} == {"shop/web-0", "shop/web-1"}
+
+
+def test_the_node_is_known_where_a_sentence_names_it(told):
+    answer = told("Warning: Pod shop/web-0 on node worker-3 was OOMKilled at 2026-11-18T09:00:01Z\n")
+    (ended,) = answer["terminations"]
+    assert (ended["pod"], ended["node"]) == ("shop/web-0", "worker-3")
+    assert any("node/worker-3" in step["command"] for step in answer["nextSteps"])

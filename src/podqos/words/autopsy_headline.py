@@ -26,6 +26,7 @@ _ALL = {
 """Where the same is true of several."""
 _NOUNS = {
     EvictionCause.NOT_ADMITTED: "pod{s} not admitted",
+    EvictionCause.NO_ROOM: "pod{s} not admitted",
     EvictionCause.NOT_ADMITTED_AT_SHUTDOWN: "pod{s} not admitted",
     EvictionCause.NODE_SHUTDOWN: "pod{s} terminated by a node shutdown",
     EvictionCause.PREEMPTED_BY_SCHEDULER: "pod{s} preempted",

@@ -46,6 +46,7 @@ _HAPPENED = {
     EvictionCause.NODE_PRESSURE: "The node was low on {resource}: {pod} was evicted.",
     EvictionCause.LOCAL_STORAGE_LIMIT: "{pod} exceeded its own local storage limit and was evicted.",
     EvictionCause.NOT_ADMITTED: "{pod} was not admitted: the node had {conditions}.",
+    EvictionCause.NO_ROOM: "{pod} was not admitted: its requests did not fit into what the node had left.",
     EvictionCause.CRITICAL_POD: "{pod} was evicted to admit a critical pod.",
     EvictionCause.NODE_SHUTDOWN: "{pod} was terminated: the node was shutting down.",
     EvictionCause.NOT_ADMITTED_AT_SHUTDOWN: "{pod} was not admitted: the node was shutting down.",
@@ -61,6 +62,7 @@ _CAUSES = {
     EvictionCause.NODE_PRESSURE: "node low on {resource}",
     EvictionCause.LOCAL_STORAGE_LIMIT: "its own storage limit",
     EvictionCause.NOT_ADMITTED: "node under pressure",
+    EvictionCause.NO_ROOM: "no room on the node",
     EvictionCause.CRITICAL_POD: "a critical pod",
     EvictionCause.NODE_SHUTDOWN: "node shutdown",
     EvictionCause.NOT_ADMITTED_AT_SHUTDOWN: "node shutdown",
@@ -272,8 +274,8 @@ def ended_words(each: ContainerTermination) -> str:
     )
     signal = _SIGNALS.get((each.exit_code or 0) - 128, "a signal")
     late = ", but did not exit within its grace period" if each.exit_code == EXIT_BY_SIGKILL else ""
-    shown = "the list does not show whether it was OOM-killed"
-    shown = shown if each.is_oom_unknown else "its status does not say OOMKilled"
+    shown = "its status does not say OOMKilled" if each.reason else "nothing here shows whether it was OOM-killed"
+    shown = "the list does not show whether it was OOM-killed" if each.is_oom_unknown else shown
     words = _ENDED[each.cause].format(so=survived, signal=signal, late=late, killer=each.killer, shown=shown)
     return f"{container_words(each)}: {words}"
 

@@ -8,7 +8,7 @@ ROWS = re.compile(
     rb"\d/\d{1,4}\s{1,80}(?:Init:)?(?:OOMKilled|Evicted|Error|CrashLoopBackOff|ContainerStatusUnknown|Completed|Running"
     rb"|Terminating|NodeLost|Unknown|Pending|ExitCode:|Signal:)"
     rb"|(?:Normal|Warning)\s{1,40}[A-Z][A-Za-z]{2,62}\s{1,80}(?:[A-Za-z.]{1,63}/|[\d<])"
-    rb"|(?:^|\n)\s{0,80}(?:Reason:\s{0,80}(?:Evicted|OOMKilled)|Message:\s{0,80}The node )"
+    rb"|(?:^|\n)\s{0,80}(?:Reason:\s{0,80}(?:Evicted|OOMKilled|OutOf[a-z])|Message:\s{0,80}The node )"
     rb"|(?:^|\n)[ \t>|'\"]{0,40}(?:Completed |Error ){0,8}OOMKilled"
     rb"(?: Completed| Error| OOMKilled){0,8}['\"\s]{0,40}(?:\n|\Z)"
     rb"|[Rr]eason[\"':=\[ is]{1,8}(?:OOM ?Killed|OutOfMemoryError: Container )"
@@ -16,6 +16,7 @@ ROWS = re.compile(
     rb"|(?:[Pp]od|[Cc]ontainer)[ /][^\n]{1,300}OOM ?Killed"
     rb"|(?:[Ss]tat(?:us|e)|[Cc]ause|msg)[:=] ?\"?(?:\w{3,9} )?OOM ?Killed"
     rb"|(?:^|\n)[ \t]{0,8}[a-z0-9./-]{2,300}[ \t:|,\[\"]{1,20}(?:[a-z0-9./-]{1,253}[ \t:|,\[\"]{1,20}){0,3}OOMKilled"
+    rb"|for pod [^\s]{3,320} failed with exit code \d"
     rb"|(?:true|false)\s{1,80}OOMKilled\s|OOMKilled \(exit code \d|System OOM encountered, victim process: [^\s%]"
     rb"|(?:^|\n)[ \t>|]{0,40}(?:POD|PODNAME|NS|NAMESPACE)[A-Z ]{0,10}\s{2,80}[A-Z]"
 )

@@ -54,7 +54,13 @@ _BEGINNINGS = frozenset(
 _NODE_BEGINNINGS = frozenset(("Capacity", "Allocatable", "Non-terminated Pods", "Allocated resources", "Unschedulable"))
 _STATES = ("Terminated", "Waiting", "Running")
 _RULE = re.compile(r"[-\s]{4,}$")
-_STATED = (b"OOMKilled", b"OOM Killed", b"System OOM encountered", b"OutOfMemoryError: Container killed")
+_STATED = (
+    b"OOMKilled",
+    b"OOM Killed",
+    b"System OOM encountered",
+    b" rule at index ",
+    b"OutOfMemoryError: Container killed",
+)
 _KILL = re.compile(r"(?<!OOM)[Kk]ill(?:ed|ing)\s|oomd|earlyoom|nohang|lowmemory")
 _ENDS = frozenset(("Evicted", "SystemOOM", "OOMKilling"))
 

@@ -25,6 +25,8 @@ _ROW_WORDS = (
     b"OOMKilled",
     b"OOM Killed",
     b"System OOM",
+    b" rule at index ",
+    b"OutOf",
     b"OutOfMemoryError: Cont",
     b"Evicted",
     b"CrashLoopBackOff",

@@ -47,7 +47,7 @@ _CLAIM = re.compile(
     rf"{_END}|(?:[Cc]ontainer {_Q}(?P<container>{_OWN}){_Q} (?:in|of) )?\b[Pp]od[ /]{_Q}"
     rf"(?:(?P<namespace>{_OWN})/)?(?P<pod>{_OWN}){_Q}"
     rf"(?: (?:in|of|from) (?:the )?(?:namespace|ns) {_Q}(?P<its>{_OWN}){_Q})?"
-    rf"(?:,? \(?container:? {_Q}(?P<inside>{_OWN}){_Q}\)?)?"
+    rf"(?:,? \(?container:? {_Q}(?P<inside>{_OWN}){_Q}\)?)?(?: on (?:node )?{_Q}(?:{_OWN}){_Q})?"
     r"(?: (?:has been|have been|has|was|is|got))?(?: (?:restarted|killed|terminated))?(?: \d{1,6} times)?(?::| -| –|,)?"
     rf" {_Q}OOM ?Killed{_END}",
     re.MULTILINE,
@@ -69,6 +69,10 @@ _OF_WORKFLOW = re.compile(
 )
 """A step of Argo's: its pod and how long it took precede its message."""
 _IN_POD = re.compile(rf"\b[Cc]ontainer {_Q}(?P<name>{_OWN}){_Q} (?:in|of) (?:the )?[Pp]od\b")
+_POLICY = re.compile(
+    rf"\bContainer (?P<container>{_OWN}) for pod (?P<namespace>{_OWN})/(?P<pod>{_OWN}) failed with exit code "
+    r"(?P<code>\d{1,3}) matching (?:FailJob|FailIndex|Count|Ignore) rule at index \d"
+)
 _JSON_NAME = re.compile(rf'"name"\s{{0,4}}:\s{{0,4}}"({_OWN})"')
 _NODE_OOM = re.compile(r"System OOM encountered, victim process: [^\s,%]{1,64}, pid: \d{1,10}")
 _MOST_BEFORE = 200
@@ -82,7 +86,7 @@ _POD = re.compile(
 )
 _NAMESPACE = re.compile(rf"(?<![\w.])[Nn]amespace{_SEPARATED}(?P<name>{_NAME})(?![\w{{(])")
 _CONTAINER = re.compile(rf"(?<![\w.])[Cc]ontainer(?:[ _]?[Nn]ame)?{_SEPARATED}(?P<name>{_NAME})(?![\w{{(])")
-_NODE = re.compile(rf"(?<![\w.])[Nn]ode(?:[ _]?[Nn]ame)?{_SEPARATED}(?P<name>{_NAME})(?![\w{{(])")
+_NODE = re.compile(rf"(?<![\w.])(?:[Nn]ode(?:[ _]?[Nn]ame)?{_SEPARATED}|on node [\"'`*]?)(?P<name>{_NAME})(?![\w{{(])")
 _ON_NODE = re.compile(rf"(?<![\w.])[Nn]ode(?:{_SEPARATED}|[ /][\"'`]?)(?:None/)?(?P<name>{_NAME})(?![\w{{(])")
 _FINISHED = re.compile(
     r"[Ff]inished[ _]?[Aa]t[\"']?\s{0,3}[:=]\s{0,4}[\"']?"
@@ -125,8 +129,17 @@ def stated(text: str) -> Pasted:
             ]:
                 del pods[key]
             pods[found[0]] = found[1], claim.start
-    containers = (*(pod for pod, _ in pods.values()), *rows_of(text))
+    containers = (*(pod for pod, _ in pods.values()), *rows_of(text), *_of_policies(text))
     return Pasted(containers, events=tuple(islice(_node_ooms(text), _MOST_TRIED)))
+
+
+def _of_policies(text: str) -> Iterator[PastedPod]:
+    """Yield the pods that a Job's pod failure policy says ended with an exit code."""
+    for found in islice(_POLICY.finditer(text), _MOST_TRIED):
+        ended = ContainerState(terminated=ContainerTerminated(reason="", exit_code=int(found["code"])))
+        status = ContainerStatus(name=found["container"], last_state=ended)
+        metadata = ObjectMeta(name=found["pod"], namespace=found["namespace"])
+        yield PastedPod(metadata, status=FullPodStatus(container_statuses=(status,)))
 
 
 def _is_less(key: tuple[str, ...], other: tuple[str, ...]) -> bool:

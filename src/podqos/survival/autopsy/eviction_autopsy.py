@@ -153,6 +153,7 @@ _SPECIFIC = (
     EvictionCause.LOCAL_STORAGE_LIMIT,
     EvictionCause.NODE_PRESSURE,
     EvictionCause.NOT_ADMITTED,
+    EvictionCause.NO_ROOM,
     EvictionCause.CRITICAL_POD,
     EvictionCause.NODE_SHUTDOWN,
     EvictionCause.NOT_ADMITTED_AT_SHUTDOWN,

@@ -45,6 +45,8 @@ class EvictionCause(StrEnum):
     """The pod exceeded a limit of its own."""
     NOT_ADMITTED = "NotAdmitted"
     """It never ran: the node was short of something when it came."""
+    NO_ROOM = "NoRoom"
+    """It never ran: its requests did not fit into what the node had left when it came."""
     CRITICAL_POD = "CriticalPod"
     """The kubelet made room for a critical pod."""
     NODE_SHUTDOWN = "NodeShutdown"
@@ -72,8 +74,10 @@ _BY_MESSAGE = {
     MessageKind.LOCAL_STORAGE: EvictionCause.LOCAL_STORAGE_LIMIT,
     MessageKind.NOT_ADMITTED: EvictionCause.NOT_ADMITTED,
 }
+_NO_ROOM = dict.fromkeys(("OutOfmemory", "OutOfephemeral-storage"), EvictionCause.NO_ROOM)
 # Reasons in the status of a pod that failed; "Shutdown" up to 1.21.
 _BY_STATUS = {
+    **_NO_ROOM,
     "Preempting": EvictionCause.CRITICAL_POD,
     "Terminated": EvictionCause.NODE_SHUTDOWN,
     "Shutdown": EvictionCause.NODE_SHUTDOWN,
@@ -88,13 +92,14 @@ _BY_CONDITION = {
     "DeletionByPodGC": EvictionCause.POD_GC,
 }
 _BY_EVENT = {
+    **_NO_ROOM,
     "Preempting": EvictionCause.CRITICAL_POD,
     "Terminated": EvictionCause.NODE_SHUTDOWN,
     "NodeShutdown": EvictionCause.NOT_ADMITTED_AT_SHUTDOWN,
     "Preempted": EvictionCause.PREEMPTED_BY_SCHEDULER,
     "NodeControllerEviction": EvictionCause.NODE_LOST,
 }
-_AT_START = {EvictionCause.NOT_ADMITTED, EvictionCause.NOT_ADMITTED_AT_SHUTDOWN}
+_AT_START = {EvictionCause.NOT_ADMITTED, EvictionCause.NO_ROOM, EvictionCause.NOT_ADMITTED_AT_SHUTDOWN}
 _NODE_LOST = "NodeLost"
 _NOT_BY_KUBELET = {
     EvictionCause.TAINT,
