@@ -391,7 +391,8 @@ def test_a_pod_that_came_back_under_its_name_was_evicted_twice():
             ),
             EvictionCause.EVICTION_API,
         ),
-        (FullPodStatus(phase="Failed", reason="OutOfmemory"), None),
+        (FullPodStatus(phase="Failed", reason="OutOfmemory"), EvictionCause.NO_ROOM),
+        (FullPodStatus(phase="Failed", reason="OutOfcpu"), None),
         (FullPodStatus(phase="Running"), None),
         (
             FullPodStatus(phase="Running", conditions=(Condition("DisruptionTarget", "False", "DeletionByPodGC"),)),
