@@ -84,7 +84,8 @@ def test_reports_are_found_wherever_they_lie_in_a_large_log(capsys, tmp_path, ca
     path = tmp_path / "large.log"
     other = CARRIERS[carrier]("eth0: the room is full") + "\n"
     report = "".join(CARRIERS[carrier](line) + "\n" for line in cgroup(ROWS, 7, "python3"))
-    path.write_text("".join(other * (900 + 37 * n) + report for n in range(12)) + other)
+    repeated = [report.replace("failcnt 12", f"failcnt {n}") for n in range(12)]
+    path.write_text("".join(other * (900 + 37 * n) + each for n, each in enumerate(repeated)) + other)
     _, out, _ = autopsy(capsys, path, "-o", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [row["pid"] for row in rows] == ["7"] * 12

@@ -251,7 +251,7 @@ def test_a_terminal_and_a_pipe_see_no_control_of_a_log(tmp_path, capfd, monkeypa
 
 
 def test_what_is_read_from_a_pipe_is_read_once_and_whole():
-    data = ("\n".join(machine()) + "\n").encode() * 50
+    data = "".join(f"[ {n}.5] {line}\n" for n in range(50) for line in machine()).encode()
     done = subprocess.run([PODQOS, "autopsy", "-", "-o", "jsonl"], input=data, capture_output=True, check=True)
     assert len(done.stdout.splitlines()) == 50
 

@@ -34,6 +34,7 @@ from podqos.survival.autopsy.eviction_traces import OOM_SIGNS
 from podqos.survival.autopsy.facts import NodeFacts, with_nodes
 from podqos.survival.autopsy.next_step import valid_name
 from podqos.survival.autopsy.next_steps import next_steps
+from podqos.survival.autopsy.seen_reports import SeenReports
 from podqos.survival.autopsy.terminations import TerminationCause, containers_by_id
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
@@ -41,14 +42,6 @@ MOST_KILLS = 10_000
 """The last of them are kept, so that memory does not grow with the log."""
 MOST_PICTURES = 1000
 """The last of them keep their ranking and tree, which are most of what a kill holds."""
-
-
-def _is_repeated(report: OOMReport, number: int, first_in: dict[object, int]) -> bool:
-    """Whether another log had an OOM already: syslog daemons write it to kern.log and to syslog."""
-    if not report.at or len(first_in) >= MOST_KILLS:
-        return False
-    key = report.at, report.host, report.trigger_pid, report.chosen, *report.victims
-    return first_in.setdefault(key, number) != number
 
 
 class AutopsyRequest(Struct, frozen=True, kw_only=True):
@@ -95,7 +88,7 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
     kills: deque[OOMAutopsy] = deque(maxlen=MOST_KILLS)
     examined = containers_left_out = 0
     side = KubeletSide()
-    first_in: dict[object, int] = {}
+    seen = SeenReports(MOST_KILLS)
     tally = LogTally()
     texts: list[PastedText] = []
     for number, log in enumerate(logs):
@@ -106,7 +99,7 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
             texts.append(text)
             examiner.facts = with_nodes(examiner.facts, text.nodes)
             for report in reports(text, side):
-                if _is_repeated(report, number, first_in):
+                if seen.has(report, number):
                     continue
                 kills.append(_named(examiner.examine(report), pods, profile))
                 examined += 1
