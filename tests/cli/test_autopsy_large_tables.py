@@ -61,6 +61,22 @@ def test_a_pod_that_ended_is_found_among_many_that_did_not(read, monkeypatch, st
     assert any(few[kind] for kind in ("terminations", "evictions", "exits"))
 
 
+def test_pods_beyond_those_that_are_listed_are_counted_by_what_the_table_tells_of_them(read, monkeypatch):
+    monkeypatch.setattr("podqos.objects.kubectl_text.reader.MOST_TOLD", 6)
+    statuses = [*TELLING, "Running", "Error", "Signal:15", "Init:ExitCode:143", "ExitCode:2", "Evicted", "ExitCode:0"]
+    rows = "".join(pod_row(f"db-{n}-{place}", status) for n in range(4) for place, status in enumerate(statuses))
+    whole, few = read(monkeypatch, large(rows))
+    assert few == whole
+    listed = [len(few[kind]) for kind in ("evictions", "terminations", "exits")]
+    left_out = [few[f"{kind}LeftOut"] for kind in ("evictions", "terminations", "exits")]
+    monkeypatch.undo()
+    everything, _ = read(monkeypatch, large(rows))
+    assert [*map(sum, zip(listed, left_out, strict=True))] == [
+        len(everything[kind]) for kind in ("evictions", "terminations", "exits")
+    ]
+    assert few["read"]["pods"] == everything["read"]["pods"] == 300 + 4 * len(statuses)
+
+
 @pytest.mark.parametrize(
     "more",
     [

@@ -118,6 +118,12 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
     for paste in pastes:
         side.add_paste(paste)
     found = side.told(found, known, objects, cluster, most_shown=request.most_shown, profile=profile)
+    found = replace(
+        found,
+        evictions_left_out=found.evictions_left_out + quiet.evictions,
+        terminations_left_out=quiet.terminations,
+        exits_left_out=quiet.exits,
+    )
     pasted = (pod for paste in pastes for pod in paste.pods)
     read = counted(side.read_in(tally.added_to(request.read)), quiet, (*known, *pasted))
     hosts = {kill.host for kill in found.kills}
@@ -183,7 +189,9 @@ def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
         evictions=(),
         evictions_left_out=0,
         terminations=(),
+        terminations_left_out=0,
         exits=(),
+        exits_left_out=0,
         node_events=(),
         userspace_kills=(),
         userspace_kills_left_out=0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,10 @@ class Quiet(Struct, frozen=True):
     events: int = 0
     pods_nodes: frozenset[str] = frozenset()
     """Those on which the pods are."""
+    evictions: int = 0
+    """Beyond the pods that are kept, likewise the rest."""
+    terminations: int = 0
+    exits: int = 0
 
 
 class PastedText:
@@ -114,20 +118,29 @@ def told_together(
     readers = [text.parts.reader for text in texts if text.parts is not None]
     if not readers:
         return [], Quiet()
-    from podqos.objects.kubectl_text.quiet_rows import count_pods
+    from podqos.objects.kubectl_text.quiet_rows import Told, count_pods
 
     rows = [reader.quiet for reader in readers]
+    left_out = sum((own.left_out for own in rows), Counter[Told]())
+    quiet = Quiet(
+        left_out.total(),
+        evictions=left_out[Told.EVICTION],
+        terminations=left_out[Told.TERMINATION],
+        exits=left_out[Told.EXIT],
+    )
     if has_kubelet_log or sum(own.characters for own in rows) <= _FEW_CHARACTERS:
-        return [reader.pasted(None) for reader in readers], Quiet()
+        return [reader.pasted(None) for reader in readers], quiet
     known = {*names}.union(*(reader.names for reader in readers))
     described = set[str]().union(*(own.described for own in rows))
     if described and (has_others or len(texts) > 1 or any(map(_may_tell_of_evictions, readers))):
         known |= described
-    quiet = Quiet(
-        count_pods({pod for own in rows for pod in own.pods}, known) + sum(own.pods_beyond for own in rows),
-        len({node for own in rows for node in own.nodes_described} - known),
-        sum(own.events_without(known) for own in rows),
-        frozenset().union(*(own.nodes for own in rows)),
+    pods = count_pods({pod for own in rows for pod in own.pods}, known) + sum(own.pods_beyond for own in rows)
+    quiet = replace(
+        quiet,
+        pods=quiet.pods + pods,
+        nodes=len({node for own in rows for node in own.nodes_described} - known),
+        events=sum(own.events_without(known) for own in rows),
+        pods_nodes=frozenset().union(*(own.nodes for own in rows)),
     )
     return [reader.pasted(known) for reader in readers], quiet
 

@@ -75,6 +75,8 @@ def headline(found: Autopsies) -> str:
     more = "more " * bool(pieces)
     causes = Counter(_CONTAINERS.get(ended.cause, "killed") for ended in unexplained)
     pieces += [f"{number:,} {more}container{'s' * (number > 1)} {words}" for words, number in causes.items()]
+    if pieces and found.terminations_left_out:
+        pieces.append(f"{found.terminations_left_out:,} more containers killed, which are not listed")
     if noticed == 1 and not pieces:
         (sign,) = (sign for sign in found.node_events if _is_unreported(sign))
         pieces.append(f"{_capital(oom_sign_words(sign))}. The kernel's report is not in the log.")

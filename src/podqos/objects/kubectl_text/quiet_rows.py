@@ -6,7 +6,9 @@ They stay text, and are read only if something else is about an object of that n
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from enum import Enum, auto
 
 from msgspec import Struct
 
@@ -25,11 +27,13 @@ _COMPLETED = "Completed"
 _NAME = r"[a-z0-9][a-z0-9.-]{0,252}"
 _NAMESPACE = r"(?:(?P<namespace>[a-z0-9][a-z0-9-]{0,62}+)[ \t]{1,300}+)?"
 _AGE = r"(?:<unknown>|(?:\d{1,6}[ydhms]){1,3})"
-_TELLING = "|".join(sorted((FAILED_BY | ENDED_BY | {"CrashLoopBackOff"}) - {_COMPLETED}))
+_CRASH_LOOP = "CrashLoopBackOff"
+_TELLING = "|".join(sorted((FAILED_BY | ENDED_BY | {_CRASH_LOOP}) - {_COMPLETED}))
+_STATUS = re.compile(rf"(?:Init:)?(?:(?:{_TELLING})(?![A-Za-z0-9])|ExitCode:|Signal:)")
+"""What tells something."""
 _POD = re.compile(
     rf"{_NAMESPACE}(?P<name>{_NAME})[ \t]+\d{{1,4}}/\d{{1,4}}[ \t]+"
-    rf"(?P<status>(?!(?:Init:)?(?:(?:{_TELLING})(?![A-Za-z0-9])|ExitCode:|Signal:))"
-    rf"[A-Z][A-Za-z0-9]{{1,60}}(?::[A-Za-z0-9/]{{1,60}})?)[ \t]+\d{{1,9}}(?: \({_AGE} ago\))?[ \t]+{_AGE}"
+    rf"(?P<status>[A-Z][A-Za-z0-9]{{1,60}}(?:[:/][A-Za-z0-9/]{{1,60}})?)[ \t]+\d{{1,9}}(?: \({_AGE} ago\))?[ \t]+{_AGE}"
     rf"(?:[ \t]{{1,80}}(?:<none>|[0-9a-f.:]{{3,45}})[ \t]{{1,80}}(?P<node><none>|{_NAME})(?=[ \t]|$)"
     r"[ -_a-~\t]{0,1000}|[ \t]*)$"
 )
@@ -39,6 +43,32 @@ _EVENT = re.compile(
 )
 _USUAL = (("name", "", "status", "restarts", ""), ("namespace", "name", "", "status", "restarts", ""))
 """What the columns of ``kubectl get pods`` mean; those that may follow are no more than a node."""
+
+
+class Told(Enum):
+    """What a row tells of."""
+
+    EVICTION = auto()
+    TERMINATION = auto()
+    """A container was killed or stopped."""
+    EXIT = auto()
+    """A container ended, or keeps ending."""
+    NOTHING = auto()
+
+
+_BY_STATUS = {
+    **dict.fromkeys(("Evicted", "Preempting", "Terminated", "Shutdown", "NodeShutdown", "NodeLost"), Told.EVICTION),
+    **dict.fromkeys(
+        ("OOMKilled", "ContainerStatusUnknown", "ExitCode:137", "ExitCode:143", "Signal:9", "Signal:15"),
+        Told.TERMINATION,
+    ),
+    _CRASH_LOOP: Told.EXIT,
+    "ExitCode:0": Told.NOTHING,
+}
+
+
+def _told_by(status: str) -> Told:
+    return _BY_STATUS.get(status, Told.EXIT if status.startswith(("ExitCode:", "Signal:")) else Told.NOTHING)
 
 
 class Rows(Struct, frozen=True, gc=False):
@@ -83,6 +113,8 @@ class QuietRows:
         self.pods_beyond = self.events = 0
         self.has_ended = False
         """Whether a container ended, and ended well."""
+        self.left_out: Counter[Told] = Counter()
+        """What rows would have told that were counted alone."""
         self._of_events: dict[str, int] = {}
         self._room = _MOST_CHARACTERS
 
@@ -96,24 +128,36 @@ class QuietRows:
         return _MOST_CHARACTERS - self._room
 
     def take_pods(
-        self, lines: Sequence[str], place: int, columns: Columns | None, namespace: str, told: Collection[str]
+        self,
+        lines: Sequence[str],
+        place: int,
+        columns: Columns | None,
+        namespace: str,
+        told: Collection[str],
+        *,
+        is_full: bool,
     ) -> tuple[Rows | None, int]:
         """Take the rows of pods at a line; return those to keep, and where the text goes on.
 
-        ``told`` are names about which something was told.
+        ``told`` are names about which something was told; ``is_full``: so much that the rest is counted alone.
         """
         if columns is not None and not _is_usual(columns):
             return None, place
-        kept, match = list[str](), _POD.match
+        kept, match, is_telling = list[str](), _POD.match, _STATUS.match
         while place < len(lines) and (found := match(lines[place])) is not None:
-            if "OOMKilled" in lines[place]:
-                break  # in a column of any name
             own, name, status, node = found.group("namespace", "name", "status", "node")
-            self._add(own or namespace, name, node)
-            if status.endswith(_COMPLETED):
-                self.has_ended = True
-            if self._room > 0 or name in told:
-                kept.append(lines[place])
+            is_quiet = status == "Running" or not is_telling(status)
+            if not is_quiet and (not is_full or name in told):
+                break
+            if is_quiet and "OOMKilled" in lines[place]:
+                break  # in a column of any name
+            if is_quiet:
+                self._add(own or namespace, name, node)
+                self.has_ended = self.has_ended or status.endswith(_COMPLETED)
+                if self._room > 0 or name in told:
+                    kept.append(lines[place])
+            else:
+                self.left_out[_told_by(status.removeprefix("Init:"))] += 1
             place += 1
         return self._rows(kept, namespace, columns), place
 

@@ -37,6 +37,8 @@ from podqos.objects.kubectl_text.tables import (
 )
 
 MOST_OBJECTS = 100_000
+MOST_TOLD = 10_000
+"""Pods of which something is told. Rows of tables beyond are counted."""
 _OBJECT_NAME = re.compile(r"Name:\s+([A-Za-z0-9<*\[{_][A-Za-z0-9.<>*\[\]{}_-]{0,252})$")
 _NODE_STATUS = re.compile(r"Node ([a-z0-9][a-z0-9.-]{0,252}) status is now: ")
 _AFTER_NAME = ("Namespace:", "Roles:", "Role:", "Priority:", "Labels:", "Selector:")
@@ -61,7 +63,7 @@ _STATED = (
     b" rule at index ",
     b"OutOfMemoryError: Container killed",
 )
-_KILL = re.compile(r"(?<!OOM)[Kk]ill(?:ed|ing)\s|oomd|earlyoom|nohang|lowmemory")
+_OF_KILLERS = (" Killed ", "\nKilled ", " killed ", " Killing ", "oomd", "earlyoom", "nohang", "lowmemory")
 _ENDS = frozenset(("Evicted", "SystemOOM", "OOMKilling"))
 
 
@@ -89,6 +91,7 @@ class TextReader:
         self.quiet = QuietRows()
         """Rows of tables that tell nothing by themselves."""
         self._pods: list[PastedPod | Rows | Description] = []
+        self._pods_told = 0
         self._events: list[Event | Rows] = []
         self._messages: list[str] = []
         self._stated = NOTHING
@@ -106,7 +109,7 @@ class TextReader:
 
     def feed(self, text: str) -> None:
         """Take whole lines; where a text has parts, they are cut between rows of a table or before a description."""
-        self.tells_of_kills = self.tells_of_kills or _KILL.search(text) is not None
+        self.tells_of_kills = self.tells_of_kills or any(word in text for word in _OF_KILLERS)
         self._lines = Lines(text)
         place = 0
         while place < len(self._lines):
@@ -209,7 +212,8 @@ class TextReader:
             return 0
         raw, quiet, namespace = self._lines.raw, self.quiet, self._namespace
         kept: list[PastedPod | Rows | Description] | list[Event | Rows] = self._pods
-        rows, after = quiet.take_pods(raw, place, self._columns, namespace, self._told)
+        is_full = self._pods_told >= MOST_TOLD
+        rows, after = quiet.take_pods(raw, place, self._columns, namespace, self._told, is_full=is_full)
         if after == place and self._columns is None:
             kept = self._events
             rows, after = quiet.take_events(raw, place, namespace, self._told)
@@ -384,6 +388,7 @@ class TextReader:
     def _add_pod(self, pod: PastedPod) -> None:
         if len(self._pods) < MOST_OBJECTS:
             self._pods.append(pod)
+            self._pods_told += 1
             self._told.add(pod.metadata.name)
 
     def _add_event(self, event: Event) -> None:

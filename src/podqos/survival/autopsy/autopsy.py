@@ -212,11 +212,15 @@ class Autopsies(Listing[AutopsyItem], Struct, frozen=True, rename="camel"):
     evictions: tuple[PodEviction, ...] = ()
     """By the kubelet."""
     evictions_left_out: int = 0
-    """Of very many the first ones, which are counted alone."""
+    """Of very many the first ones, and of a table the last ones, which are counted alone."""
     terminations: tuple[ContainerTermination, ...] = ()
     """Containers that were killed or stopped, by the status of their pods."""
+    terminations_left_out: int = 0
+    """Of a table with very many the last ones, which are counted alone."""
     exits: tuple[ContainerTermination, ...] = ()
     """Containers not known to have been killed: they crashed, exited, or are restarted for an unknown reason."""
+    exits_left_out: int = 0
+    """Likewise."""
     node_events: tuple[NodeSign, ...] = ()
     """Node events, in the order of time where that is known."""
     userspace_kills: tuple[UserspaceKill, ...] = ()
