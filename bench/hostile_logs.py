@@ -572,8 +572,8 @@ def kubernetes_events(draw: random.Random) -> Iterator[str]:
         name, at = f"{_name(draw).replace('_', '-')}-{draw.getrandbits(40):010x}", f"2026-01-05T{draw.randrange(24):02d}:{draw.randrange(60):02d}:{draw.randrange(60):02d}Z"  # fmt: skip
         is_eviction = draw.random() < 0.05
         yield json.dumps({
-            "metadata": {"name": f"{name}.{draw.getrandbits(60):x}", "namespace": f"team-{draw.randrange(40)}", "creationTimestamp": at},
             "involvedObject": {"kind": "Pod", "namespace": f"team-{draw.randrange(40)}", "name": name, "uid": f"{draw.getrandbits(128):032x}"},
+                "metadata": {"name": f"{name}.{draw.getrandbits(60):x}", "namespace": f"team-{draw.randrange(40)}", "creationTimestamp": at},
             "reason": "Evicted" if is_eviction else draw.choice(reasons), "type": "Warning", "count": draw.randrange(1, 9),
             "message": "The node was low on resource: memory. " if is_eviction else f"{_name(draw)} of {_name(draw)} took {draw.random():.3f}s",
             "source": {"component": "kubelet", "host": f"node-{draw.randrange(50)}"}, "firstTimestamp": at, "lastTimestamp": at,
