@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kernel.carriers import CARRIERS
 from kernel.oom_logs import cgroup, killed, machine
 from podqos.answers import log_marks, oom_reports
+from podqos.answers.autopsy import AutopsyRequest, autopsies
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.log_marks import Needle
 from podqos.answers.oom_reports import reports
@@ -90,7 +91,7 @@ def test_every_event_of_a_log_of_events_is_read(monkeypatch):
     event = '{{"kind":"Event","involvedObject":{{"kind":"Pod","name":"web-{}"}},"reason":"Pulled","message":"{}"}}\n'
     text = "".join(event.format(at, "image " * 200) for at in range(600))
     monkeypatch.setattr(oom_reports, "_PATIENCE", 3000)
-    assert _lines_read(monkeypatch, text) == 600
+    assert autopsies([io.BytesIO(text.encode())], AutopsyRequest()).read.events == 600
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMKill
 from podqos.answers.event_lines import EventLines
-from podqos.answers.log_marks import Mark, Needle
+from podqos.answers.log_marks import Mark, Needle, next_mark
 from podqos.answers.other_killers import FEW_MARKS, TOLD_NOTHING, OtherKillers, Topic, without_echoes, without_repeats
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
@@ -66,22 +66,21 @@ _HEAD_BYTES = 1 << 16
 _MOST_ROWS = 1_000_000
 _JOURNAL = b'"time_us":'
 _IN_JOURNALS = (b'"OOMKilled"', b'"ConditionChanged"', b'"Rejected"', b'"Preempted"', b'"RoomForCritical"')
-_SAYS = rb"viction manager:[^\n]{0,400}?(?:" + b"|".join(map(re.escape, ONSETS)) + rb")"
-_EVICTION = Needle(
+_EVICTED = Needle(
     b"Evict",
-    re.compile(rb"Evict(?!ion manager:)|E" + _SAYS),
+    re.compile(rb"Evict(?!ion manager:)"),
     beside=re.compile(rb"[IWEF][0-9]{4} [0-9]{2}:|msg|reason|REASON|time_us"),
 )
-"""What is said of evictions, by klog or in fields; a verbose kubelet says of every check that there is none."""
-_OLD_EVICTION = Needle(b"eviction manager:", re.compile(rb"e" + _SAYS))
-"""The same up to 1.20, whose messages are not quoted."""
-_FAR_EVICTION = Needle(b"viction manager:", re.compile(_SAYS))
-"""Both, in a very large log with the kernel's messages: a long word is found faster."""
-_QUOTED, _UNQUOTED = re.compile(rb'[a-z]\.go:[0-9]{1,6}\] "'), re.compile(rb'[a-z]\.go:[0-9]{1,6}\] [^" ]')
+"""What is said of evictions, by klog or in fields."""
+_MANAGER = b"viction manager:"
+_BY_MANAGER = tuple(
+    Needle(onset, re.compile(re.escape(onset)), beside=re.compile(re.escape(_MANAGER))) for onset in ONSETS
+)
+"""What the eviction manager says; of a verbose kubelet it says of every check that nothing is to be done."""
 _PARENTS = (FailureKind.PROCESS_KILLED, FailureKind.UNIT_KILLED)
 """What adds nothing where it is known who was killed."""
-_CREDIT, _MOST_CREDIT = 4, 64
-"""A line in four tells something."""
+_CREDIT, _MOST_CREDIT = 2, 64
+"""More than one line in three tells something: so few are read where marks are far apart."""
 _MOST_EVENTS = 10_000
 """Of a log, those that may be about the end of a container: the last of them are kept."""
 
@@ -148,26 +147,19 @@ class KubeletSide:
         first = head[:_HEAD_BYTES].lstrip().partition(b"\n")[0]
         is_journal = first.startswith(b"{") and _JOURNAL in first
         own = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
-        is_new = _QUOTED.search(head) is not None and _UNQUOTED.search(head) is None
-        kubelets = (_EVICTION,) if is_new else (_EVICTION, _OLD_EVICTION)
         in_journals = _IN_JOURNALS if is_journal else ()
         near, far = self._others.marks(head)
-        self._marks = (*kubelets, *in_journals, *near)
-        self._far_marks = (*((_FAR_EVICTION,) if far is FEW_MARKS else kubelets), *in_journals, *far)
+        self._marks = (_EVICTED, *in_journals, *near)
+        self._far_marks = (*(() if far is FEW_MARKS else (_EVICTED,)), *in_journals, *far)
         self._words = tuple(mark.decode() for mark in own)
         is_whole = self._others.begin(head)
         are_events = self._event_lines.begin(first)
         return _MOST_ROWS if is_whole or are_events else 0
 
-    @property
-    def marks(self) -> tuple[Mark, ...]:
-        """What a fast reader of the log at hand looks for."""
-        return (*self._marks, *self._others.marks_of_counted)
-
-    @property
-    def far_marks(self) -> tuple[Mark, ...]:
-        """The same beyond what is ``VERY_LARGE``."""
-        return (*self._far_marks, *self._others.marks_of_counted)
+    def marks_in(self, chunk: bytes, *, is_far: bool) -> tuple[Mark, ...]:
+        """Return what a fast reader looks for in a part of a log, or ``is_far``: beyond what is ``VERY_LARGE``."""
+        by_manager = _BY_MANAGER if next_mark(chunk, _MANAGER, 0) >= 0 else ()
+        return (*by_manager, *(self._far_marks if is_far else self._marks), *self._others.marks_of_counted)
 
     @property
     def lines_after(self) -> int:

@@ -206,7 +206,7 @@ class _LogReading:
         self._marks = _Marks(chunk)
         self._marks.look_for(self._beginnings)
         if side is not None:
-            self._marks.look_for(side.marks if self._bytes <= log_marks.VERY_LARGE else side.far_marks)
+            self._marks.look_for(side.marks_in(chunk, is_far=self._bytes > log_marks.VERY_LARGE))
         if self._following > 0:
             self._marks.look_for(_FOLLOWING)
         self._following -= len(chunk)
@@ -351,7 +351,7 @@ class _LogReading:
             self._reader.skip(chunk.count(b"\n", position, blank.end()) - 1)
             position = blank.end() - 1
         most = self._beside if self._is_passing_beside() else self._together
-        most = min(most, self._patience)
+        most = most if self._is_wary else min(most, self._patience)
         end = chunk.find(b"\n", position)
         limit = min(len(chunk), position + _STRETCH_BYTES)
         if 0 <= end < limit and most > 1:
