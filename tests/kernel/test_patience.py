@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from kernel.carriers import CARRIERS
 from kernel.oom_logs import cgroup, killed, machine
 from podqos.answers import log_marks, oom_reports
-from podqos.answers.autopsy import AutopsyRequest, autopsies
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.log_marks import Needle
 from podqos.answers.oom_reports import reports
@@ -21,6 +20,7 @@ from podqos.kernel.carriers import cleaning, tokens
 from podqos.kernel.carriers.cleaning import cleaned
 from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.oom_marks import is_kernels_own
+from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 ROWS = [(pid, 1000, 1000 + pid, 10, 0, 100, f"worker {pid}") for pid in range(100, 140)]
 LINES = [*machine(ROWS, kill=killed(139, "worker 139"))]
@@ -91,7 +91,9 @@ def test_every_event_of_a_log_of_events_is_read(monkeypatch):
     event = '{{"kind":"Event","involvedObject":{{"kind":"Pod","name":"web-{}"}},"reason":"Pulled","message":"{}"}}\n'
     text = "".join(event.format(at, "image " * 200) for at in range(600))
     monkeypatch.setattr(oom_reports, "_PATIENCE", 3000)
-    assert autopsies([io.BytesIO(text.encode())], AutopsyRequest()).read.events == 600
+    side = KubeletSide()
+    list(reports(io.BytesIO(text.encode()), side))
+    assert side.read_in(WhatWasRead()).events == 600
 
 
 @pytest.mark.parametrize(
