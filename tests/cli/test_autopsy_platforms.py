@@ -66,6 +66,7 @@ KILLS = {
         "limit",
         {"limitBytes": 512 * MIB},
     ),
+    ('At least one "Out of Memory" ("OOM") event was detected during the build.',): ("vercel", "limit", {}),
     ("Container 'docker' exceeded memory limit.",): ("bitbucket", "limit", {"victim": "docker"}),
     ("Memory limit exceeded: Requested: 160MB Maximum Used: 161MB",): (
         "mesos",
@@ -85,7 +86,7 @@ KILLS = {
         {"victim": "Job 4711", "limitBytes": 4 * GIB},
     ),
 }
-BY_PLATFORMS = {"heroku", "cloud-run", "app-engine", "lambda", "render", "bitbucket", "mesos", "htcondor"}
+BY_PLATFORMS = {"heroku", "cloud-run", "app-engine", "lambda", "render", "vercel", "bitbucket", "mesos", "htcondor"}
 
 
 @pytest.mark.parametrize("lines", KILLS)

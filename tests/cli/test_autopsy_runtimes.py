@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 import yaml
@@ -198,6 +199,7 @@ abababababab3    1234567890abc    9 minutes ago    Exited    init   0         cd
     [
         pytest.param(PS, "web", "docker inspect web |", id="docker ps"),
         pytest.param(PS.partition("\n")[2], "web", "docker inspect web |", id="docker ps, without headings"),
+        pytest.param(re.sub(" {2,}", " ", PS), "web", "docker inspect web |", id="docker ps, with single spaces"),
         pytest.param(PODMAN_PS, "web", "podman inspect web |", id="podman ps"),
         pytest.param(
             f"$ sudo nerdctl ps -a\n{PS.partition(chr(10))[2]}", "web", "nerdctl inspect web |", id="nerdctl ps"

@@ -11,6 +11,19 @@ from podqos.cli.main import main
 
 HEADER = "Nov 18 09:00:01 worker-1"
 PARENTS = [
+    "=   YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
+    "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.",
+    "A jest worker process (pid=4711) was terminated by another process: signal=SIGKILL, exitCode=null.",
+    "fish: Job 1, './serve' terminated by signal SIGKILL (Forced quit)",
+    "The build failed because the process exited too early. This probably means the system ran out of memory or so",
+    "reaped #<Process::Status: pid 4711 SIGKILL (signal 9)> worker=2",
+    "make: *** [Makefile:3: all] Killed",
+    "g++: internal compiler error: Killed (program cc1plus)",
+    "Uncaught signal: 9, pid=1, tid=1, fault_addr=0.",
+    "Container terminated on signal 9.",
+    "collect2: fatal error: ld terminated with signal 9 [Killed]",
+    "Build failed running assets.update: Subprocess return code: 137",
+    "SolidQueue-0.3.3 Replaced terminated Worker  pid: 19, signaled: true, stopsig: nil, termsig: 9",
     "{local_task_job.py:1} INFO - Task exited with return code -9",
     "worker process 12 exited on signal 9",
     "[NOTICE] child 4711 exited on signal 9 (SIGKILL) after 12.5 seconds from start",
@@ -54,6 +67,16 @@ PARENTS = [
 ]
 """One process says of another how it ended: who sent the signal it does not know."""
 NO_CLAIMS = [
+    "The process exited too early.",
+    "A DataLoader worker is killed by signal: Killed if memory is short",
+    "if (status.signaled && status.termsig == 9)",
+    "make: *** [Makefile:3: all] Error 2",
+    "error: exit status 13",
+    "zsh: killed",
+    "Killed: 90",
+    "KILLED BY SIGNAL: 15 (Terminated)",
+    "the previous instance of the container was OOMKilled",
+    'echo "internal compiler error: Killed (program cc1plus)"',
     '    "its process was killed with SIGKILL; nothing says by whom",',
     "  Exit Code:    137",
     "      exitCode: 137",
@@ -145,3 +168,26 @@ def test_where_a_kill_is_known_its_parents_words_add_nothing(told):
     assert not told(UNIT, oom)["programFailures"]
     found = told(*cgroup(ROWS, 102, "java (main) [x]"), "make: *** [Makefile:3: all] Error 137")
     assert (len(found["kills"]), found["programFailures"]) == (1, [])
+
+
+@pytest.mark.parametrize("line", ["signal: killed", "error: exit status 137"])
+def test_a_line_that_says_nothing_else_is_a_claim(told, line):
+    (failure,) = told(line)["programFailures"]
+    assert failure["kind"] == "ProcessKilled"
+    assert not told(f"expected {line} here")["programFailures"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["zsh: killed     python3 train.py --password=hunter2", "./run.sh: line 3:  4711 Killed: 9     ./serve -p hunter2"],
+)
+def test_what_a_shell_ran_is_not_repeated(told, line):
+    (failure,) = told(line)["programFailures"]
+    assert failure["kind"] == "ShellLostProcess"
+    assert "hunter2" not in failure["message"]
+
+
+def test_buildkit_says_of_a_step_that_it_was_oom_killed(told):
+    line = '#12 ERROR: process "/bin/sh -c npm run build" did not complete successfully: cannot allocate memory'
+    (sign,) = told(line)["nodeEvents"]
+    assert (sign["kind"], sign["unit"]) == ("UnitOOMKilled", "a BuildKit step")

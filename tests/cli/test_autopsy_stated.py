@@ -323,3 +323,33 @@ def test_the_node_is_known_where_a_sentence_names_it(told):
     (ended,) = answer["terminations"]
     assert (ended["pod"], ended["node"]) == ("shop/web-0", "worker-3")
     assert any("node/worker-3" in step["command"] for step in answer["nextSteps"])
+
+
+@pytest.mark.parametrize(
+    ("text", "pod", "container"),
+    [
+        (
+            (
+                "Task etl.1 failed in pod batch/etl-x7k2p. Pod phase: Failed, reason: None, container_name: base, "
+                "container_state: terminated, container_reason: OOMKilled, exit_code: 137\n"
+            ),
+            "batch/etl-x7k2p",
+            "base",
+        ),
+        (
+            (
+                "5m   Warning   PreviousContainerWasOOMKilled   pod/web-0   The previous instance of the container "
+                "'app' (docker://ab) was OOMKilled\n"
+            ),
+            "web-0",
+            "app",
+        ),
+    ],
+)
+def test_airflow_and_controllers_of_events_name_pod_and_container(told, text, pod, container):
+    (ended,) = told(text)["terminations"]
+    assert (ended["cause"], ended["pod"], ended["container"]) == ("KernelUnreported", pod, container)
+
+
+def test_a_code_that_is_said_not_to_be_an_oom_kill_is_none(told):
+    assert not told("Container web exited with code 137 (OOMKilled: false)\n")["terminations"]

@@ -92,6 +92,8 @@ def may_tell(text: str) -> bool:
         or "KILL" in text
         or "OUT_OF_ME" in text
         or "job killed" in text
+        or "zsh: killed" in text
+        or "termsig" in text
         or "ata too large" in text
         or "signal: " in text
     )

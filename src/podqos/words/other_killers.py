@@ -31,6 +31,7 @@ NAMES = {
     Killer.APP_ENGINE: "App Engine",
     Killer.LAMBDA: "AWS Lambda",
     Killer.RENDER: "Render",
+    Killer.VERCEL: "Vercel",
     Killer.BITBUCKET: "Bitbucket Pipelines",
 }
 _RULES = {
@@ -52,6 +53,7 @@ _UNNAMED = {
     **dict.fromkeys((Killer.RAY, Killer.MESOS), "a task"),
     **dict.fromkeys((Killer.SLURM, Killer.PBS, Killer.LSF, Killer.HTCONDOR), "a job"),
     **dict.fromkeys((Killer.CLOUD_RUN, Killer.APP_ENGINE, Killer.RENDER), "an instance"),
+    Killer.VERCEL: "a process of the build",
     Killer.DASK: "a worker",
     Killer.HEROKU: "a dyno",
     Killer.LAMBDA: "a function",
@@ -80,6 +82,7 @@ _SETTINGS = {
     (Killer.APP_ENGINE, KillBasis.LIMIT): "instance_class in app.yaml",
     (Killer.LAMBDA, KillBasis.LIMIT): "the function's memory size",
     (Killer.RENDER, KillBasis.LIMIT): "the instance type",
+    (Killer.VERCEL, KillBasis.LIMIT): "the size of the build machine",
     (Killer.BITBUCKET, KillBasis.LIMIT): "size of the step, or memory of the service, in bitbucket-pipelines.yml",
 }
 _CAUSES = {

@@ -16,6 +16,7 @@ ROWS = re.compile(
     rb"|(?:[Pp]od|[Cc]ontainer)[ /][^\n]{1,300}OOM ?Killed"
     rb"|(?:[Ss]tat(?:us|e)|[Cc]ause|msg)[:=] ?\"?(?:\w{3,9} )?OOM ?Killed"
     rb"|(?:^|\n)[ \t]{0,8}[a-z0-9./-]{2,300}[ \t:|,\[\"]{1,20}(?:[a-z0-9./-]{1,253}[ \t:|,\[\"]{1,20}){0,3}OOMKilled"
+    rb"|container_reason: OOMKilled|previous instance of the container '"
     rb"|for pod [^\s]{3,320} failed with exit code \d"
     rb"|(?:true|false)\s{1,80}OOMKilled\s|OOMKilled \(exit code \d|System OOM encountered, victim process: [^\s%]"
     rb"|(?:^|\n)[ \t>|]{0,40}(?:POD|PODNAME|NS|NAMESPACE)[A-Z ]{0,10}\s{2,80}[A-Z]"

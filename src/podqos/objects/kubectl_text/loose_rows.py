@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from podqos.model.pod import ObjectMeta
 from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerminated, FullPodStatus
@@ -15,6 +16,7 @@ from podqos.objects.kubectl_text.pasted import PastedPod
 
 _KILLED = "OOMKilled"
 _MOST_ROWS = 1_000
+_MOST_LINES = 5_000
 _MOST_WORDS = 12
 _LINE = re.compile(r"^[^\n]{0,300}\bOOMKilled\b[^\n]{0,200}$", re.MULTILINE)
 _NAME = re.compile(r"(?:([a-z0-9][a-z0-9-]{0,62})/)?([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)$")
@@ -42,7 +44,7 @@ _TITLE = re.compile(r"Containers\((?:([a-z0-9-]{1,63})/)?([a-z0-9][a-z0-9.-]{0,2
 def rows_of(text: str) -> Iterator[PastedPod]:
     """Yield the pods of rows that say OOMKilled."""
     found = 0
-    for line in _LINE.finditer(text):
+    for line in islice(_LINE.finditer(text), _MOST_LINES):
         pod = _of_k9s(text, line) or _of_words(line[0])
         if pod is not None:
             yield pod

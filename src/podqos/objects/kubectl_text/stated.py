@@ -24,7 +24,7 @@ from podqos.objects.kubectl_text.pasted import Pasted, PastedPod
 _MOST_TRIED = 1_000
 _NEAR = 1_200
 _BEFORE_REASON = re.compile(
-    r"(?<![\w.$])(?P<key>[\"']?)(?:[Tt]ermination |[Tt]ermination_|stopped)?[Rr]eason(?P=key)"
+    r"(?<![\w.$])(?P<key>[\"']?)(?:[Tt]ermination |[Tt]ermination_|stopped|container_)?[Rr]eason(?P=key)"
     r"(?:\s{0,3}[:=]\s{0,4}|\sis\s|\s?\[)(?P<value>[\"']?)$"
 )
 _REASON = re.compile(r"OOM ?Killed(?![\w-])|OutOfMemoryError: Container killed due to memory usage")
@@ -44,7 +44,8 @@ _CLAIM = re.compile(
     rf"|(?P<by_reason>{_ENDED}[^\n`]{{0,120}}?[ ,(][Rr]eason:? [\"']?OOM ?Killed){_END}"
     rf"|(?P<by_label>\*[Rr]eason:?\*{{1,2}}:?\s{{1,4}}`?OOM ?Killed)(?=[`*]{{0,2}}\s{{0,80}}$)"
     rf"|(?P<by_field>\b(?:[Ss]tatus|[Ss]tate|[Cc]ause|msg)[:=] ?\"?(?:[Cc]ontainer |[Pp]od )?(?:was )?OOM ?Killed)"
-    rf"{_END}|(?:[Cc]ontainer {_Q}(?P<container>{_OWN}){_Q} (?:in|of) )?\b[Pp]od[ /]{_Q}"
+    rf"{_END}|(?P<by_event>previous instance of the container '(?P<previous>{_OWN})' \([^)\n]{{1,100}}\) was OOMKilled)"
+    rf"|(?:[Cc]ontainer {_Q}(?P<container>{_OWN}){_Q} (?:in|of) )?\b[Pp]od[ /]{_Q}"
     rf"(?:(?P<namespace>{_OWN})/)?(?P<pod>{_OWN}){_Q}"
     rf"(?: (?:in|of|from) (?:the )?(?:namespace|ns) {_Q}(?P<its>{_OWN}){_Q})?"
     rf"(?:,? \(?container:? {_Q}(?P<inside>{_OWN}){_Q}\)?)?(?: on (?:node )?{_Q}(?:{_OWN}){_Q})?"
@@ -157,7 +158,8 @@ def _claims(text: str) -> Iterator[_Claim]:
         if is_printed and not (_is_in_prose(text, found.start()) or _is_literal(text, found)):
             yield _Claim(found.start())
     for found in _CLAIM.finditer(text):
-        line = text.rfind("\n", max(0, found.start() - _NEAR), found.start()) + 1
+        low = max(0, found.start() - _NEAR)
+        line = max(low, text.rfind("\n", low, found.start()) + 1)
         if _EXPLAINS.search(text[line : found.start()]) or _is_in_prose(text, found.start()):
             continue
         namespace, pod = found["namespace"] or found["its"] or "", found["pod"] or ""
@@ -168,15 +170,16 @@ def _claims(text: str) -> Iterator[_Claim]:
             137 if found["by_code"] else None,
             namespace,
             pod,
-            found["container"] or found["inside"] or "",
+            found["container"] or found["inside"] or found["previous"] or "",
             needs_pod=not (pod or found["by_code"] or found["by_reason"]),
         )
 
 
 def _is_literal(text: str, found: re.Match[str]) -> bool:
     """Whether a value in quotes is that of a dictionary in source code: in one line with the code, and nothing else."""
-    start, end = text.rfind("\n", 0, found.start()) + 1, text.find("\n", found.end())
-    line = text[start : len(text) if end < 0 else end][:_NEAR]
+    low, high = max(0, found.start() - _NEAR), min(len(text), found.end() + _NEAR)
+    start, end = text.rfind("\n", low, found.start()) + 1, text.find("\n", found.end(), high)
+    line = text[max(low, start) : high if end < 0 else end]
     is_one_line = "xit" in line and ("{" in line or "}" in line) and '": ' in line
     if not is_one_line or _RECORDED.search(line):
         return False
@@ -194,7 +197,7 @@ def _pod(text: str, claim: _Claim) -> tuple[tuple[str, ...], PastedPod] | None:
     """Return the pod of a container that was OOM-killed, and what tells it from others; None: no end of a container."""
     start, code = claim.start, claim.code
     low, high = _paragraph(text, start)
-    line = text[text.rfind("\n", low, start) + 1 : start]
+    line = text[max(low, text.rfind("\n", low, start) + 1) : start]
     pod = None
     if not claim.pod:
         pod = _OF_WORKFLOW.search(line) or _nearest(_POD, text, low, high, start) or _OF_ROW.match(line)

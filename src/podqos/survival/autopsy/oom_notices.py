@@ -50,6 +50,11 @@ _SLURM = LazyPattern(
     r"Detected (\d{1,10}) oom[_-]kill event(?:\(s\)|s)? in (?:StepId=|step )(\S{1,80}?)\.?(?: |$)",
     needs=("Detected ",),
 )
+_BUILDKIT = LazyPattern(
+    r"process \".{1,2000}?\" did not complete successfully: cannot allocate memory\s*$",
+    needs=("did not complete successfully: cannot",),
+)
+"""BuildKit words exit code 137 so if the step's cgroup counts an OOM kill."""
 _SLURM_STATE = LazyPattern(
     r"^(?:\s{0,20}(\d{1,12}(?:_\d{1,9})?(?:\.\w{1,20})?)\s.{0,200}? |State: )OUT_OF_ME(?:MORY|M?\+)"
     r"(?=\s{1,20}\d{1,3}:\d{1,3}(?:\s|$)| \(exit code \d)",
@@ -92,7 +97,7 @@ _EARLYOOM = LazyPattern(
 
 _NOTICES = (
     *(_UNIT, _STATUS, _CONTAINERD, _TOPIC, _CONMON, _CADVISOR, _KUBELET, _INIT, _SLURM, _TASK, _BCC, _VIRTUOZZO),
-    *(_CONSIDERED, _EARLYOOM, _FLUX, _RESULT, _SLURM_STATE, _COUNTED, _COUNTED_METRIC),
+    *(_CONSIDERED, _EARLYOOM, _FLUX, _RESULT, _BUILDKIT, _SLURM_STATE, _COUNTED, _COUNTED_METRIC),
 )
 _WORDS = tuple({words for pattern in _NOTICES for words in pattern.needs})
 
@@ -128,6 +133,8 @@ def notices(message: Message, unit: str = "") -> Iterator[NodeSign]:
     elif match := _SLURM.search(text):
         at, host = carried(text[: match.start()], message)
         yield NodeSign(SignKind.UNIT_OOM_KILLED, at, host, unit=f"Slurm step {match[2]}")
+    elif match := _BUILDKIT.search(text):
+        yield NodeSign(SignKind.UNIT_OOM_KILLED, *carried(text[: match.start()], message), unit="a BuildKit step")
     elif match := _SLURM_STATE.search(text):
         yield NodeSign(SignKind.UNIT_OOM_KILLED, unit=f"Slurm job {match[1]}" if match[1] else "a Slurm job")
     elif match := _COUNTED.search(text):

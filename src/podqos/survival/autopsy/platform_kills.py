@@ -111,6 +111,11 @@ _FORMS = (
         LazyPattern(rf"Ran out of memory \(used over (?P<limit>[\d.]{{1,12}})(?P<limit_unit>{_UNIT})\) while running"),
     ),
     _Form(
+        Killer.VERCEL,
+        "event was detected during the build",
+        LazyPattern(r'At least one "Out of Memory" \("OOM"\) event was detected during the build\.'),
+    ),
+    _Form(
         Killer.BITBUCKET,
         "' exceeded memory limit.",
         LazyPattern(r"^\W{0,8}Container '(?P<victim>[\w.-]{1,63})' exceeded memory limit\.\s{0,8}$"),

@@ -311,6 +311,11 @@ _OF_MEMORY = (
     ),
     _form(FailureKind.ALLOCATION, ": Out of memory (Needed ", r"Out of memory \(Needed (?P<wanted>\d{1,15}) bytes\)"),
     _form(FailureKind.ALLOCATION, "Cannot allocate memory for the buffer pool"),
+    _form(
+        FailureKind.PROCESS_KILLED,
+        "the process exited too early. ",
+        r"The build failed because the process exited too early\. This probably means the system ran out of memory",
+    ),
     *_OF_SERVERS,
     _form(
         FailureKind.ALLOCATION,
@@ -322,7 +327,7 @@ _OF_MEMORY = (
 _OF_SHELLS = _form(
     FailureKind.SHELL_LOST_PROCESS,
     "Killed",
-    r"^Killed$|(?:^|\s)\S{1,200}: line \d{1,9}: {1,8}(?P<pid>\d{1,10}) Killed(?=\s|$)"
+    r"^Killed(?:: 9)?$|(?:^|\s)\S{1,200}: line \d{1,9}: {1,8}(?P<pid>\d{1,10}) Killed(?:: 9)?(?=\s|$)"
     r"|(?:^|\s)\[\d{1,6}\][+-]? {1,8}Killed(?= {2,40}\S)",
 )
 # A parent says how its child ended: a verb, words without a meaning of their own, and a code or a signal.
@@ -364,6 +369,29 @@ _OF_PARENTS = (
         r"|\(signal: 9, SIGKILL: kill\)|Killed signal terminated program \w{1,64}"
         r"|Signal 9 \(SIGKILL\) received by PID (?P<pid>\d{1,10})|npm (?:ERR!|error) signal SIGKILL$",
     ),
+    _form(
+        FailureKind.PROCESS_KILLED,
+        "illed",
+        r"DataLoader worker \(pid(?:\(s\))? (?P<pid>\d{1,10})[\d, ]{0,400}\) is killed by signal: Killed"
+        r"|make(?:\[\d{1,4}\])?: \*\*\* \[[^\]]{1,400}\] Killed$|internal compiler error: Killed \(program \w{1,64}\)"
+        r"|EXIT STRING: Killed \(signal 9\)|^signal: killed$",
+    ),
+    _form(FailureKind.PROCESS_KILLED, "KILLED BY SIGNAL: 9", r"KILLED BY SIGNAL: 9 \(KILLED\)"),
+    _form(
+        FailureKind.PROCESS_KILLED,
+        "SIGKILL",
+        r"was terminated by another process: signal=SIGKILL|\bpid (?P<pid>\d{1,10}) SIGKILL \(signal 9\)",
+    ),
+    _form(
+        FailureKind.PROCESS_KILLED,
+        "sig",
+        r"Uncaught signal: 9, pid=|\bsignaled: true, .{0,40}termsig: 9(?=,|\s|$)",
+    ),
+    _form(
+        FailureKind.PROCESS_KILLED,
+        "137",
+        r"^(?:[Ee]rror|ERROR): exit (?:code|status):? 137\.?$|\b[Ss]ubprocess (?:return|exit) code: 137\.?$",
+    ),
     _form(FailureKind.PROCESS_KILLED, "exitcode=-SIGKILL", r"<\w{1,64}[( ][^>\n]{0,200}exitcode=-SIGKILL\b"),
 )
 _OF_SYSTEMD = (
@@ -391,6 +419,7 @@ _NOT_SAID = LazyPattern(
 """What precedes words about a kill in source code and in prose."""
 _OF_OTHERS = (
     _OF_SHELLS,
+    _form(FailureKind.SHELL_LOST_PROCESS, "zsh: killed ", r"^zsh: killed(?= {2,40}\S)"),
     *_OF_SYSTEMD,
     _form(
         FailureKind.TASK_KILLED, "Exit Code: 137", r"Terminated\s{1,40}Exit Code: 137(?:,|\s|$)(?!.{0,200}OOM Killed)"
@@ -477,7 +506,7 @@ class ProgramFailures:
         groups = match.groupdict()
         is_fatal = form.is_fatal or _ENDED.search(message.text) is not None
         # What a shell ran may have secrets among its arguments.
-        said = match[0] if form is _OF_SHELLS else message.text[match.start() :]
+        said = match[0] if form.kind is FailureKind.SHELL_LOST_PROCESS else message.text[match.start() :]
         failure = ProgramFailure(
             form.kind,
             said.strip()[:_MOST_MESSAGE],

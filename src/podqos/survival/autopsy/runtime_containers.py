@@ -97,7 +97,7 @@ _KEY = LazyPattern(
 _ID = LazyPattern(r"[0-9a-f]{12,64}")
 _LONG_ID = LazyPattern(r"[0-9a-f]{64}")
 _ROW = LazyPattern(
-    r"([0-9a-f]{12,64}) {2,80}(\S{1,253}) .{0,600}?(Exited|Restarting) \((\d{1,3})\) [\w ]{1,30}? ago(.{0,400})$"
+    r"([0-9a-f]{12,64}) {1,80}(\S{1,253}) .{0,600}?(Exited|Restarting) \((\d{1,3})\) [\w ]{1,30}? ago(.{0,400})$"
 )
 _HEADER = LazyPattern(
     r"CONTAINER ID( {2,80})IMAGE|(NAME +(?:IMAGE +)?COMMAND +SERVICE +|\s{0,20}Name +Command +State +Ports)"
@@ -132,7 +132,7 @@ def _beginning() -> re.Pattern[bytes]:
     return re.compile(
         rb"\"?OOMKilled\"?\s{0,4}:|CONTAINER_EXITED|\"state\": \"CONTAINER_RUNNING\"|^CONTAINER ID\s{1,80}IMAGE"
         rb"|\"Action\":\"(?:oom|die|kill)\""
-        rb"|container (?:oom|die|died|kill) [0-9a-f]{12}|^[0-9a-f]{12} {2,80}\S.{1,400} Exited \(\d"
+        rb"|container (?:oom|die|died|kill) [0-9a-f]{12}|^[0-9a-f]{12} {1,80}\S.{1,400} Exited \(\d"
         rb"|inspect\b.{1,200}\.OOMKilled ?\}\}|^NAME +(?:IMAGE +)?COMMAND +SERVICE "
         rb"|^\s{0,20}Name +Command +State +Ports"
         rb"|^ID +NAME +IMAGE +NODE +DESIRED STATE|^CONTAINER +IMAGE +CREATED +STATE +NAME +ATTEMPT"

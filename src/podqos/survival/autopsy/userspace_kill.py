@@ -33,13 +33,14 @@ class Killer(StrEnum):
     APP_ENGINE = "app-engine"
     LAMBDA = "lambda"
     RENDER = "render"
+    VERCEL = "vercel"
     BITBUCKET = "bitbucket"
 
 
 PLATFORMS = frozenset(
     (
         *(Killer.HTCONDOR, Killer.MESOS, Killer.HEROKU, Killer.CLOUD_RUN, Killer.APP_ENGINE, Killer.LAMBDA),
-        *(Killer.RENDER, Killer.BITBUCKET),
+        *(Killer.RENDER, Killer.VERCEL, Killer.BITBUCKET),
     )
 )
 """What reports that its limit was reached; whether its machine's kernel killed for it, it does not say."""
