@@ -11,6 +11,8 @@ from podqos.cli.main import main
 
 HEADER = "Nov 18 09:00:01 worker-1"
 PARENTS = [
+    'time="2026-11-18T09:00:01Z" level=error msg="worker exited with code 137" id=3',
+    '{"level":"error","message":"worker exited with code 137"}',
     "=   YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
     "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.",
     "A jest worker process (pid=4711) was terminated by another process: signal=SIGKILL, exitCode=null.",

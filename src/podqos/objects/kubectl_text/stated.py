@@ -56,7 +56,7 @@ _CLAIM = re.compile(
 """Sentences about an end."""
 _EXPLAINS = re.compile(
     r"^\s{0,80}(?:\||//|/\*|\*|#) |\b(?:if|when|whenever|unless|until|that|which|e\.g|example|such as|means?|like)\b"
-    r"|(?:[(,+=\[] ?|== ?|\b(?:echo|printf|return|raise|throw) )(?<!\w=)[frb]?[\"'][^\"'\n]{0,200}$",
+    r"|(?:[(,+\[] ?|= |== ?|\b(?:echo|printf|return|raise|throw) )(?<!\w=)[frb]?[\"'][^\"'\n]{0,200}$",
     re.IGNORECASE,
 )
 """What precedes a claim in its line in prose and in source code."""

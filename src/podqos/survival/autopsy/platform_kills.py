@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from podqos.survival.autopsy.lazy_pattern import LazyPattern
+from podqos.survival.autopsy.program_failures import is_quoted
 from podqos.survival.autopsy.userspace_kill import KillBasis, Killer, UserspaceKill
 
 _UNIT = "[KMGT]?i?[Bb]"
@@ -164,8 +165,8 @@ def platform_kills(text: str) -> Iterator[tuple[UserspaceKill, re.Match[str], bo
     """Yield the kill of a line, what says so, and whether it only tells more of the one before it."""
     for form in _FORMS:
         if form.needs in text and (match := form.pattern.search(text)):
-            if text.count("`", 0, match.start()) % 2:
-                return  # prose quotes it
+            if is_quoted(text, match.start()):
+                return
             groups = match.groupdict()
             amounts = {
                 name: _bytes(groups.get(name), groups.get(f"{name}_unit") or form.unit)

@@ -411,7 +411,8 @@ _BY_SYSTEMD = LazyPattern(
     r"([\w.@:\\-]{1,255}): Killing process \d{1,10} \(.{0,64}?\) with signal SIGKILL", needs=("with signal SIGKILL",)
 )
 _NOT_SAID = LazyPattern(
-    r"^\s{0,80}(?://|/\*|\*|#) |(?:[\[(,+=] ?|\b(?:echo|printf|return|raise|throw) )[frb]?[\"'`][^\"'`]{0,200}$"
+    r"^\s{0,80}(?://|/\*|\*|#) |(?:[\[(,+] ?|= |==|\b(?:echo|printf|return|raise|throw) )[frb]{0,2}"
+    r"(?P<quote>[\"'`])(?:(?!(?P=quote)).){0,200}$"
     r"|\b(?:[Ii]f|[Ww]hen|[Ww]henever|[Uu]nless|[Uu]ntil|[Aa]ny|[Ee]very|[Ee]ach)"
     r" (?:an?|the|your|its?|this|that|you|process|container|pod)\b"
     r"|\bmeans?\b|\bwhich\b"
@@ -485,7 +486,7 @@ class ProgramFailures:
         for form in [form for form in forms if form.needs in text]:
             if match := form.pattern.search(text):
                 is_parents = form.kind is FailureKind.PROCESS_KILLED
-                if is_parents and _is_quoted(text, match.start()):
+                if is_parents and is_quoted(text, match.start()):
                     return None
                 if form.kind is FailureKind.UNIT_KILLED and match.groupdict().get("unit", "") in self._stopped:
                     return None
@@ -539,8 +540,8 @@ class ProgramFailures:
         return Told(form.kind, host, form.is_detail or is_pending)
 
 
-def _is_quoted(text: str, start: int) -> bool:
-    """Whether words about a kill are in source code, or prose explains them."""
+def is_quoted(text: str, start: int) -> bool:
+    """Whether words about a kill that begin at a place are in source code, or prose explains them."""
     stripped = text.strip()
     is_literal = stripped[:1] in {'"', "'"} and stripped[-1:] == ","
     is_code = text[:start].replace("``", "`").count("`") % 2 == 1
