@@ -100,6 +100,16 @@ def test_rows_that_tell_nothing_are_read_where_something_else_is_about_their_pod
     assert few == whole
 
 
+def test_a_wide_table_of_events_is_not_one_of_pods(read, monkeypatch):
+    headings = "LAST SEEN  TYPE     REASON   OBJECT  SUBOBJECT  SOURCE  MESSAGE  FIRST SEEN  COUNT  NAME"
+    row = (
+        "5m  Warning  Evicted  pod/web-{0}  spec.containers{{app}}  kubelet, w-3  {1}  5m  1  web-{0}.17a5b3c4d5e6f7a8"
+    )
+    _, found = read(monkeypatch, "\n".join([headings, *(row.format(number, LOW) for number in range(3)), ""]))
+    assert [eviction["pod"] for eviction in found["evictions"]] == ["web-0", "web-1", "web-2"]
+    assert (found["read"].get("pods", 0), found["read"]["events"]) == (0, 3)
+
+
 def test_rows_beyond_what_is_kept_are_counted(read, monkeypatch):
     monkeypatch.setattr("podqos.objects.kubectl_text.quiet_rows._MOST_CHARACTERS", 1 << 12)
     monkeypatch.setattr("podqos.objects.kubectl_text.quiet_rows.MOST_NAMES", 100)

@@ -316,3 +316,49 @@ def test_only_containers_that_tell_something_are_read(monkeypatch):
     read = b"".join(iter(lambda: log.read(500), b""))
     assert len(read) < len(text) / 10
     assert [number for number in range(100) if f"{number:064x}".encode() in read][-2:] == [50, 70]
+
+
+def listed(number: int) -> str:
+    state = (
+        ("Exited (137) 5 minutes ago", "Restarting (1) 2 seconds ago")[number % 2] if number % 9 == 0 else "Up 2 hours"
+    )
+    return f'{number:012x}   web:1     "/docker-entrypoint.…"   2 hours ago   {state:<29}           web-{number}\n'
+
+
+def listed_by_crictl(number: int) -> str:
+    state = "Exited " if number % 9 == 0 else "Running"
+    return (
+        f"{number:013x}    1234567890abc    5 minutes ago    {state}   app    3         cdcdcdcdcdcd1    web-{number}\n"
+    )
+
+
+def happened(number: int) -> str:
+    what = ("oom", "die", "kill")[number % 3] if number % 9 == 0 else ("start", "exec_create: sh", "attach")[number % 3]
+    more = "signal=9, " * (what == "kill") + f"exitCode={137 * (what == 'die')}, name=web-{number}"
+    return f"2026-11-18T09:00:01.011072877+01:00 container {what} {number:064x} (image=web:1, {more})\n"
+
+
+def in_a_line(number: int) -> str:
+    state = {} if number % 9 == 0 else {"Status": "running", "OOMKilled": False, "ExitCode": 0}
+    separators = (",", ":") if number % 2 else None
+    return json.dumps(inspected(f"{number:064x}", name=f"/web-{number}", **state), separators=separators) + "\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(PS.partition("\n")[0] + "\n" + "".join(map(listed, range(1, 90))), id="docker ps"),
+        pytest.param(
+            CRICTL_PS.partition("\n")[0] + "\n" + "".join(map(listed_by_crictl, range(1, 90))), id="crictl ps"
+        ),
+        pytest.param("".join(map(happened, range(1, 90))), id="docker events"),
+        pytest.param("".join(map(in_a_line, range(1, 90))), id="docker inspect, a container in a line"),
+    ],
+)
+def test_lines_that_tell_nothing_are_left_out_and_the_answer_stays_the_same(told, monkeypatch, text):
+    monkeypatch.setattr(inspected_containers, "_HEAD_BYTES", 1500)
+    few = told(text)
+    log = inspected_containers.WithoutQuietContainers(io.BytesIO(text.encode()))
+    assert len(b"".join(iter(lambda: log.read(700), b""))) < len(text) / 2
+    monkeypatch.setattr(inspected_containers, "_LINES", ())
+    assert few == told(text)

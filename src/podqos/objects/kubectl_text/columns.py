@@ -56,9 +56,9 @@ def columns_of(text: str) -> Columns | None:
     if not _HEADINGS.match(text):
         return None
     meanings, of_words = _meanings(_GAP.split(text)), _meanings(text.split())
-    is_of_runtime = "COMMAND" in text.split()  # containers of docker's, not pods
+    is_of_others = not {"COMMAND", "OBJECT"}.isdisjoint(text.split())  # docker's containers, or events
     is_telling = "name" in of_words and not _TELLING.isdisjoint((*of_words, *meanings))
-    return Columns(meanings, of_words) if is_telling and not is_of_runtime else None
+    return Columns(meanings, of_words) if is_telling and not is_of_others else None
 
 
 def _meanings(headings: list[str]) -> tuple[str, ...]:

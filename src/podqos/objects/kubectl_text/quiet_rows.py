@@ -25,7 +25,7 @@ _MOST_CHARACTERS = 1 << 23
 """Rows beyond are counted alone, unless something before was about an object of that name."""
 _COMPLETED = "Completed"
 _NAME = r"[a-z0-9][a-z0-9.-]{0,252}"
-_NAMESPACE = r"(?:(?P<namespace>[a-z0-9][a-z0-9-]{0,62}+)[ \t]{1,300}+)?"
+_NAMESPACE = r"[ \t]{0,40}+(?:(?P<namespace>[a-z0-9][a-z0-9-]{0,62}+)[ \t]{1,300}+)?"
 _AGE = r"(?:<unknown>|(?:\d{1,6}[ydhms]){1,3})"
 _CRASH_LOOP = "CrashLoopBackOff"
 _TELLING = "|".join(sorted((FAILED_BY | ENDED_BY | {_CRASH_LOOP}) - {_COMPLETED}))
@@ -68,6 +68,8 @@ _BY_STATUS = {
 
 
 def _told_by(status: str) -> Told:
+    if status.startswith("OutOf"):
+        return Told.EVICTION  # as what was not admitted
     return _BY_STATUS.get(status, Told.EXIT if status.startswith(("ExitCode:", "Signal:")) else Told.NOTHING)
 
 
