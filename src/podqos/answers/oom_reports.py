@@ -151,6 +151,10 @@ _COST_SHIFT = 8
 """A line of 256 characters costs as much as two short ones."""
 
 
+_MOST_COST = 1024
+"""Whether a record tells anything is known at its end."""
+
+
 def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMReport]:
     """Yield the OOM reports of a log; what it tells of the kubelet's side goes to ``side``."""
     return _LogReading(side).read(stream)
@@ -409,7 +413,7 @@ def _cost(lines: Sequence[str]) -> int:
 
 
 def _cost_of(lines: int, characters: int) -> int:
-    return lines + (characters >> _COST_SHIFT)
+    return lines + min(_MOST_COST, characters >> _COST_SHIFT)
 
 
 class _Marks:
@@ -504,7 +508,7 @@ def _chunks(stream: LogStream) -> Iterator[bytes]:
             yield rest[: cut + len(end) - 1]
             rest = rest[cut + len(end) :]
         if len(rest) > MOST_IN_RECORD:
-            cut = max(rest.rfind(mark) for mark in _ESCAPED_ENDS)
+            cut = max(rest.rfind(mark, 0, MOST_IN_RECORD) for mark in _ESCAPED_ENDS)
             if cut > 0:
                 yield rest[: cut + 1]
                 rest = rest[cut + 1 :]

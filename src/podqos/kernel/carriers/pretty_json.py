@@ -15,6 +15,7 @@ _ANSIBLE = re.compile(r"\w{2,12}: \[([A-Za-z0-9][\w.-]{0,252})\](?: => \(item=.{
 _ENDS = {"{": "}", "[": "]"}
 _MOST_LINES = 8000
 _MOST_BYTES = 1 << 20
+_MANY = 256
 _LONGEST_OPENING = 400
 
 
@@ -90,7 +91,18 @@ class PrettyJSON:
         if text.endswith(("{", "[")) and not text.endswith(('"{', '"[')):
             self._frames.append(_Frame(text[:-1], text.endswith("["), []))
         else:
-            self._frames[-1].lines.append(text)
+            frame = self._frames[-1]
+            frame.lines.append(text)
+            if frame.is_list and len(frame.lines) == _MANY:
+                yield from self._strings(frame)
+
+    def _strings(self, frame: _Frame) -> Iterator[Record]:
+        """Yield the first of many lines in a list: they may be a whole log."""
+        value = decoded("[" + "\n".join(frame.lines).rstrip(", ") + "]")
+        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+            yield from self._records.read(value, "", self._host or self._context())
+            frame.lines.clear()
+            self._taken, self._bytes = [], 0
 
     def read_record(self, lines: Sequence[str], start: int) -> LaidOut | None:
         """Read an element of a list that lies in lines whole; None where none begins, or its parts are records, too."""
@@ -108,9 +120,15 @@ class PrettyJSON:
             return None
         text = "\n".join([bracket, *inside, end])
         value = decoded(text)
-        if value is None or not self._is_record(value) or (isinstance(value, list) and not _is_of_pairs(value)):
+        host = self._host or self._context()
+        if isinstance(value, list) and (names := self._columns()):
+            records = [*self._records.read_row(names, value, host)]
+        elif value is None or not self._is_record(value) or (isinstance(value, list) and not _is_of_pairs(value)):
             return None
-        records = [record for record in self._records.read(value, "", self._host or self._context()) if record.text]
+        elif direct := self._records.direct(value, text):
+            records = [direct._replace(host=direct.host or host)]
+        else:
+            records = [each for each in self._records.read(value, "", host) if each.text]
         if records:
             self._taken, self._bytes, self.has_hint = [], 0, False
         else:
@@ -143,7 +161,10 @@ class PrettyJSON:
             yield from self.end()
             return
         some = False
-        if self._is_record(value):
+        if isinstance(value, list) and (names := self._columns()):
+            some = True
+            yield from self._records.read_row(names, value, self._host or self._context())
+        elif self._is_record(value):
             for record in self._records.read(value, "", self._host or self._context()):
                 if record.text or not self._frames:
                     some = True
@@ -163,6 +184,14 @@ class PrettyJSON:
             return not any(value.keys() == set(pair) for pair in NAMED)
         return isinstance(value, list) and bool(value) and (is_pair(value) or named_values(value) is not None)
 
+    def _columns(self) -> list[object]:
+        """Return the columns of the table whose rows are open."""
+        if len(self._frames) < 2 or not self._frames[-1].key.startswith('"rows"'):
+            return []
+        around = _decoded_fields(self._frames[-2])
+        names = around.get("columns") or around.get("fields")
+        return names if isinstance(names, list) else []
+
     def _context(self) -> str:
         """Return the host that what surrounds a record names."""
         around = tuple(len(frame.lines) for frame in self._frames if not frame.is_list)
@@ -172,10 +201,15 @@ class PrettyJSON:
 
     def _named(self) -> str:
         for frame in reversed(self._frames):
-            around = None if frame.is_list else decoded("{" + "\n".join(frame.lines[:200]).rstrip(", \n") + "}")
-            if isinstance(around, dict) and (host := found_in(around, HOSTS)):
+            if not frame.is_list and (host := found_in(_decoded_fields(frame), HOSTS)):
                 return host
         return ""
+
+
+def _decoded_fields(frame: _Frame) -> dict[str, object]:
+    """Return what is known of an object that is open."""
+    known = decoded("{" + "\n".join(frame.lines[:200]).rstrip(", \n") + "}")
+    return known if isinstance(known, dict) else {}
 
 
 def _is_of_pairs(values: list[object]) -> bool:

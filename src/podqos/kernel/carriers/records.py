@@ -165,6 +165,10 @@ class Records:
             else:
                 yield from self._walk(inner, at, host, depth - 1)
 
+    def read_row(self, names: list[object], row: list[object], host: str) -> Iterator[Record]:
+        """Yield the message in a row of a table."""
+        return self._of_table(names, [row], "", host, _DEEPEST)
+
     def _of_table(self, names: list[object], rows: list[object], at: str, host: str, depth: int) -> Iterator[Record]:
         called = [str(name.get("name", "")) if isinstance(name, dict) else str(name) for name in names]
         for row in rows:
