@@ -80,7 +80,11 @@ _CHOSEN = re.compile(r"Kill process \d{1,10} \(.{1,40}\) score \d{1,18} or sacri
 _KILL_REST = re.compile(
     r"(?:, shmem-rss:\d{1,15}kB)?(?:,? UID:\d{1,10})?(?: pgtables:\d{1,15}kB)?(?P<adj> oom_score_adj:-?\d{1,5})?"
 )
-_CGROUPS = re.compile(r"Task in \S+ killed as a result of limit of \S+|Tasks in \S+ are going to be .{0,40}group set")
+_CGROUPS = re.compile(
+    r"Task in \S+ killed as a result of limit of \S*[^\s-]|Tasks in \S+ are going to be .{0,40}group set"
+)
+_CGROUP_ENDS = (".slice", ".scope", ".service", " set", " /")
+_ID_ENDS = re.compile(r"[/-][0-9a-f]{64}$")
 _COUNTER_ENDS = re.compile(r"limit \d{1,20}kB(?P<failures>, failcnt \d{1,20})?$")
 _MOST_ADJUSTMENT = 1000
 
@@ -220,11 +224,18 @@ def is_whole(text: str, columns: int) -> bool | None:
     if text.startswith("Memory cgroup stats"):
         return None if text.endswith(":") or "KB" in text else False
     if text.startswith(("Task in", "Tasks in")):
-        return _CGROUPS.fullmatch(text) is not None
+        return _ends_with_cgroup(text)
     if "Kill process" in text:
         return _CHOSEN.search(text) is not None
     is_kill = any(kill.startswith(text) or text.startswith(kill) for kill in _KILLS)
     return False if is_kill and len(text) >= _SHORTEST else None
+
+
+def _ends_with_cgroup(text: str) -> bool | None:
+    """Whether the cgroup's path that ends a message is whole; None where it may go on."""
+    if _CGROUPS.fullmatch(text) is None:
+        return False
+    return True if text.endswith(_CGROUP_ENDS) or _ID_ENDS.search(text) else None
 
 
 def _is_whole_kill(text: str) -> bool | None:
