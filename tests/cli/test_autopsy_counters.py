@@ -37,6 +37,7 @@ EVENTS = "low 0\nhigh 0\nmax 340\noom 3\noom_kill {}\noom_group_kill 0\n"
         (STATUS.format("failed"), "web.service"),
         (STATUS.format("activating (auto-restart)"), "web.service"),
         (STATUS.format("inactive (dead)"), "web.service"),
+        ("systemd[1]: web.service: Failed with result oom-kill\n", "web.service"),
         ("Id=web.service\nResult=oom-kill\n", "web.service"),
         ("Result=oom-kill\n", ""),
         ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=4711.batch\n", "Slurm step 4711.batch"),

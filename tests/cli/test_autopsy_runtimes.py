@@ -362,3 +362,10 @@ def test_lines_that_tell_nothing_are_left_out_and_the_answer_stays_the_same(told
     assert len(b"".join(iter(lambda: log.read(700), b""))) < len(text) / 2
     monkeypatch.setattr(inspected_containers, "_LINES", ())
     assert few == told(text)
+
+
+def test_fields_of_a_log_line_say_that_a_container_was_oom_killed(told):
+    line = 'time="2026-11-18T09:00:01Z" level=warning msg="container exited" OOMKilled={} container=web exitCode=137\n'
+    (ended,) = told(line.format("true"))["terminations"]
+    assert (ended["cause"], ended["exitCode"]) == ("KernelUnreported", 137)
+    assert not told(line.format("false"))["terminations"]

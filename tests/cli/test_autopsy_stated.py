@@ -353,3 +353,31 @@ def test_airflow_and_controllers_of_events_name_pod_and_container(told, text, po
 
 def test_a_code_that_is_said_not_to_be_an_oom_kill_is_none(told):
     assert not told("Container web exited with code 137 (OOMKilled: false)\n")["terminations"]
+
+
+@pytest.mark.parametrize(
+    ("text", "pod", "container"),
+    [
+        ("Reason:       OOMKilled\nExit Code:    137\n", "", ""),
+        ("Terminated at Nov 18, 2026, 9:00:01 AM with exit code 137 (OOMKilled)\n", "", ""),
+        ("Pod web-0: container app terminated (OOMKilled)\n", "web-0", ""),
+        ("Container app in pod web-0 was OOM killed\n", "web-0", "app"),
+        ("web-0 shop OOMKilled\n", "web-0", ""),
+    ],
+)
+def test_more_words_for_the_same_end_are_read_and_no_name_is_guessed(told, text, pod, container):
+    (ended,) = told(text)["terminations"]
+    assert (ended["cause"], ended["pod"], ended["container"]) == ("KernelUnreported", pod, container)
+    assert ended.get("namespace", "") == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| web-0 | shop | OOMKilled |\n",
+        "Pods in production are OOM killed now and then\n",
+        "Find out why a pod was terminated (OOMKilled) with describe\n",
+    ],
+)
+def test_tables_of_manuals_and_prose_name_no_pod(told, text):
+    assert not told(text)["terminations"]

@@ -65,6 +65,8 @@ def _of_k9s(text: str, line: re.Match[str]) -> PastedPod | None:
 
 
 def _of_words(line: str) -> PastedPod | None:
+    if line.lstrip().startswith("|"):
+        return None  # a table of Markdown's: its columns have names
     words = [word for part in _SEPARATORS.split(line.strip()) if (word := part.strip(_WRAPPED))]
     if not 2 <= len(words) <= _MOST_WORDS or words.count(_KILLED) != 1:
         return None
@@ -92,7 +94,8 @@ def _named(names: list[tuple[str, str]], before: int, code: int, at: str) -> Pas
     others = names[place + 1 :]
     if place > 1 or len(others) > 1 or (place and namespace):
         return None
-    container = others[0][1] if others else ""
+    # Without a namespace it may be one itself.
+    container = others[0][1] if others and (place or namespace) else ""
     ended = ContainerTerminated(reason=_KILLED, exit_code=code or None, finished_at=at or None)
     return _as_pod(names[0][1] if place else namespace, name, container, ended)
 

@@ -61,6 +61,8 @@ _STATED = (
     b"OOM Killed",
     b"System OOM encountered",
     b" rule at index ",
+    b"OOM killed",
+    b"OOM-killed",
     b"OutOfMemoryError: Container killed",
 )
 _OF_KILLERS = (" Killed ", "\nKilled ", " killed ", " Killing ", "oomd", "earlyoom", "nohang", "lowmemory")

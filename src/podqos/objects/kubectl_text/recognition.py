@@ -24,6 +24,8 @@ _OBJECT_WORDS = (b"apiVersion", b"kind", b"items", b"metadata")
 _ROW_WORDS = (
     b"OOMKilled",
     b"OOM Killed",
+    b"OOM killed",
+    b"OOM-killed",
     b"System OOM",
     b" rule at index ",
     b"OutOf",

@@ -25,23 +25,23 @@ _MOST_TRIED = 1_000
 _NEAR = 1_200
 _BEFORE_REASON = re.compile(
     r"(?<![\w.$])(?P<key>[\"']?)(?:[Tt]ermination |[Tt]ermination_|stopped|container_)?[Rr]eason(?P=key)"
-    r"(?:\s{0,3}[:=]\s{0,4}|\sis\s|\s?\[)(?P<value>[\"']?)$"
+    r"(?:\s{0,3}[:=]\s{0,16}|\sis\s|\s?\[)(?P<value>[\"']?)$"
 )
 _REASON = re.compile(r"OOM ?Killed(?![\w-])|OutOfMemoryError: Container killed due to memory usage")
 """Of Kubernetes, now and up to 1.0; of Amazon ECS."""
 _WITH_CODE = re.compile(
-    r"(?:^|[:\"'(]\s{0,80}|\s{2,80})OOMKilled \(exit code (\d{1,3})\)(?=[\"')]|\s{2}|\s*$)", re.MULTILINE
+    r"(?:^|[:\"'(]\s{0,80}|\s{2,80}| - )OOMKilled \(exit code:? (\d{1,3})\)(?=[\"')]|\s{2}|\s*$)", re.MULTILINE
 )
 # So a claim ends, or goes on with what programs add; prose goes on with words.
 _END = (
     r"(?=[\"'*`)\]]{0,4}(?:[.!;,]?\s{0,80}$|[.;] |,? (?:\(|with |exit|at \d|on node |\d{1,6} times|x\d|[\w.]{1,40}=)))"
 )
-_ENDED = r"\b(?:terminated|exited|failed|killed|died|ended|stopped|crashed|restarted)\b"
+_ENDED = r"\b(?i:terminated|exited|failed|killed|died|ended|stopped|crashed|restarted)\b"
 _OWN = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
 _Q = r"[\"'`*]{0,2}"
 _CLAIM = re.compile(
     rf"(?P<by_code>{_ENDED}[^\n\"'`]{{0,80}}? [Cc]ode:? \(?137\)?(?::|,| -)? \(?OOM ?Killed\)?){_END}"
-    rf"|(?P<by_reason>{_ENDED}[^\n`]{{0,120}}?[ ,(][Rr]eason:? [\"']?OOM ?Killed){_END}"
+    rf"|(?P<by_reason>{_ENDED}[^\n`]{{0,120}}?[ ,(](?:[Rr]eason:? [\"']?OOM ?Killed|\(OOMKilled\))){_END}"
     rf"|(?P<by_label>\*[Rr]eason:?\*{{1,2}}:?\s{{1,4}}`?OOM ?Killed)(?=[`*]{{0,2}}\s{{0,80}}$)"
     rf"|(?P<by_field>\b(?:[Ss]tatus|[Ss]tate|[Cc]ause|msg)[:=] ?\"?(?:[Cc]ontainer |[Pp]od )?(?:was )?OOM ?Killed)"
     rf"{_END}|(?P<by_event>previous instance of the container '(?P<previous>{_OWN})' \([^)\n]{{1,100}}\) was OOMKilled)"
@@ -50,7 +50,7 @@ _CLAIM = re.compile(
     rf"(?: (?:in|of|from) (?:the )?(?:namespace|ns) {_Q}(?P<its>{_OWN}){_Q})?"
     rf"(?:,? \(?container:? {_Q}(?P<inside>{_OWN}){_Q}\)?)?(?: on (?:node )?{_Q}(?:{_OWN}){_Q})?"
     r"(?: (?:has been|have been|has|was|is|got))?(?: (?:restarted|killed|terminated))?(?: \d{1,6} times)?(?::| -| –|,)?"
-    rf" {_Q}OOM ?Killed{_END}",
+    rf" {_Q}OOM[ -]?[Kk]illed{_END}",
     re.MULTILINE,
 )
 """Sentences about an end."""
@@ -77,7 +77,7 @@ _POLICY = re.compile(
 _JSON_NAME = re.compile(rf'"name"\s{{0,4}}:\s{{0,4}}"({_OWN})"')
 _NODE_OOM = re.compile(r"System OOM encountered, victim process: [^\s,%]{1,64}, pid: \d{1,10}")
 _MOST_BEFORE = 200
-_CODE = re.compile(r"[Ee]xit[ _]?[Cc]ode[\"']?(?:\s{0,3}[:=]\s{0,4}|\s?\(|\s)[\"']?(\d{1,3})(?!\d)")
+_CODE = re.compile(r"[Ee]xit[ _]?[Cc]ode[\"']?(?:\s{0,3}[:=]\s{0,16}|\s?\(|\s)[\"']?(\d{1,3})(?!\d)")
 _NAME = r"[a-z0-9][a-z0-9-]{0,252}(?:\.[a-z0-9-]{1,63}){0,8}"
 _SEPARATED = r"[\"'*]{0,3}\s{0,3}[:=]\*{0,2}\s{0,4}[\"'`]?"
 _POD = re.compile(

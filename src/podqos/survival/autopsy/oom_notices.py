@@ -22,8 +22,8 @@ from podqos.survival.autopsy.log_times import carried, unit_before
 
 _UNIT = LazyPattern(
     r": (?:A process of this unit has been killed by the OOM killer"
-    r"|The kernel OOM killer killed some processes in this unit|Failed with result 'oom-kill')",
-    needs=("this unit", "result 'oom-kill'"),
+    r"|The kernel OOM killer killed some processes in this unit|Failed with result '?oom-kill\b)",
+    needs=("this unit", "result 'oom-kill", "result oom-kill"),
 )
 _CONTAINERD = LazyPattern(
     r"TaskOOM event &?(?:TaskOOM)?\{?(?:ContainerID|container_id): ?\\{0,2}\"?([0-9a-f]{12,64})",

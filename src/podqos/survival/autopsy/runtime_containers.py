@@ -130,7 +130,9 @@ _RUNNING = frozenset({"running", "container_running", "up"})
 def _beginning() -> re.Pattern[bytes]:
     """Return what finds the output of a runtime."""
     return re.compile(
-        rb"\"?OOMKilled\"?\s{0,4}:|CONTAINER_EXITED|\"state\": \"CONTAINER_RUNNING\"|^CONTAINER ID\s{1,80}IMAGE"
+        rb"\"?OOMKilled\"?\s{0,4}:|OOMKilled=true\b.{0,400}xit_?[Cc]ode="
+        rb"|xit_?[Cc]ode=.{0,400}OOMKilled=true\b|CONTAINER_EXITED"
+        rb"|\"state\": \"CONTAINER_RUNNING\"|^CONTAINER ID\s{1,80}IMAGE"
         rb"|\"Action\":\"(?:oom|die|kill)\""
         rb"|container (?:oom|die|died|kill) [0-9a-f]{12}|^[0-9a-f]{12} {1,80}\S.{1,400} Exited \(\d"
         rb"|inspect\b.{1,200}\.OOMKilled ?\}\}|^NAME +(?:IMAGE +)?COMMAND +SERVICE "
