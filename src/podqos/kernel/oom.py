@@ -133,17 +133,19 @@ def badness_in(
     step = total_pages // 1000
     if release is None or release >= _NO_BONUS_SINCE:
         points = [used + score * step for used, score in zip(used_pages, scores, strict=True)]
-        return points if release is None or release >= _SIGNED_SINCE else [max(1, each) for each in points]
-    if release < _BONUS_OF_USE_SINCE:
-        bonuses = [_BONUS_THOUSANDTHS * step * is_it for is_it in privileged]
+    elif release >= _BONUS_OF_USE_SINCE:
+        columns = zip(used_pages, scores, privileged, strict=True)
+        points = [used + score * step - used * _BONUS_THOUSANDTHS // 1000 * is_it for used, score, is_it in columns]
     else:
-        pairs = zip(used_pages, privileged, strict=True)
-        bonuses = [used * _BONUS_THOUSANDTHS // 1000 * is_it for used, is_it in pairs]
-    added = [score * step - bonus for score, bonus in zip(scores, bonuses, strict=True)]
+        if release < _PAGES_SINCE and step:
+            used_pages = [used * 1000 // total_pages * step for used in used_pages]
+        columns = zip(used_pages, scores, privileged, strict=True)
+        points = [used + (score - _BONUS_THOUSANDTHS * is_it) * step for used, score, is_it in columns]
+    if release is None or release >= _SIGNED_SINCE:
+        return points
     if release < _PAGES_SINCE and step:
-        rounded = [used * 1000 // total_pages * step for used in used_pages]
-        return [min(1000 * step, max(step, each + more)) for each, more in zip(rounded, added, strict=True)]
-    return [max(1, used + more) for used, more in zip(used_pages, added, strict=True)]
+        return [min(1000 * step, max(step, each)) for each in points]
+    return [max(1, each) for each in points]
 
 
 def old_rules(release: tuple[int, int] | None) -> tuple[OldRule, ...]:

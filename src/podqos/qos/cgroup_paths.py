@@ -43,7 +43,7 @@ _OWN_PARENT = {
 
 _CLASS_NAMES = {qos_class.lower(): qos_class for qos_class in (QOSClass.BURSTABLE, QOSClass.BEST_EFFORT)}
 _SLICE = re.compile(
-    rf"(?:[^/]{{1,200}}-)?{_KUBEPODS}(?:-(?P<class>{'|'.join(_CLASS_NAMES)}))?(?:-pod(?P<uid>[0-9A-Za-z_]{{1,64}}))?\.slice"
+    rf"(?:[^/]{{1,200}}-)??{_KUBEPODS}(?:-(?P<class>{'|'.join(_CLASS_NAMES)}))?(?:-pod(?P<uid>[0-9A-Za-z_]{{1,64}}))?\.slice"
 )
 # The names of _SCOPE_PREFIX and _CGROUPFS_PREFIX, and cri-o's monitor beside a container.
 _CONTAINER = re.compile(r"(?:(?:cri-containerd|crio-conmon|crio|docker|libpod)-)?(?P<id>[0-9a-f]{12,64})(?:\.scope)?")

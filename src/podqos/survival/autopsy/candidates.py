@@ -39,6 +39,7 @@ class Candidates:
         self.privileged = [task.uid == _ROOT_UID for task in tasks]
         self.points = badness_in(report.release, total_pages, self.used_pages, scores, self.privileged)
         """Their badness."""
+        self._places: dict[int | None, int] = dict(zip(pids, range(len(pids)), strict=True))
         self.chosen = self.place(report.chosen)
         """The place of the one that the kernel chose."""
         places = [*range(len(tasks))]
@@ -54,19 +55,18 @@ class Candidates:
             self.killable = [place for place in places if place not in exempt]
             self.ranking = [*self.killable, *(place for place in places if place in exempt)]
 
+        first = [place for place in self.killable[:2] if place != self.chosen]
+        self.rival = first[0] if first else None
+        """The killable one with the highest badness that was not chosen."""
+
     @property
     def others(self) -> list[int]:
         """The killable ones that were not chosen."""
         return [place for place in self.killable if place != self.chosen]
 
-    @property
-    def rival(self) -> int | None:
-        """The one of them with the highest badness."""
-        return next((place for place in self.killable[:2] if place != self.chosen), None)
-
     def place(self, pid: int | None) -> int | None:
         """Return where a process is."""
-        return self.pids.index(pid) if pid in self.pids else None
+        return self._places.get(pid)
 
     def unprivileged_points(self, place: int) -> int:
         """Return the badness of one if it has no CAP_SYS_ADMIN."""

@@ -64,33 +64,24 @@ class KilledNode(Struct, frozen=True):
     page_bytes: int
     ran_out: CgroupPlace
     victim: CgroupPlace
+    pod: Pod | None
+    """The victim's pod, where it is known."""
+    capacity_bytes: int | None
+    """The machine's memory, as the kubelet reads it; None where nothing says."""
     is_machine: bool
     """Whether the machine ran out, and not a cgroup."""
     is_kubernetes: bool
     """Whether a kubelet runs there: by the cgroups that the report names, or a pod's sandbox in its table."""
 
     @property
-    def pod(self) -> Pod | None:
-        """The victim's pod, where it is known."""
-        return self.facts.pods.get(self.victim.pod_uid) if self.victim.pod_uid else None
-
-    @property
     def name(self) -> str:
         """The node's, where the pod or the log says it."""
-        return (self.pod.spec.node_name if self.pod is not None else "") or self.report.host
+        return _node_name(self.pod, self.report)
 
     @property
     def kubelet(self) -> KubeletConfiguration | None:
         """The settings of its kubelet; None where they are not stated."""
         return self.facts.kubelet_of(self.name)
-
-    @property
-    def capacity_bytes(self) -> int | None:
-        """The machine's memory, as the kubelet reads it; None where nothing says."""
-        report = self.report
-        if report.ram_pages is not None and report.ram_pages > report.reserved_pages:
-            return (report.ram_pages - report.reserved_pages) * self.page_bytes
-        return self.facts.memory_bytes.get(self.name) or None
 
     @property
     def is_constrained(self) -> bool:
@@ -157,7 +148,15 @@ def killed_node(report: OOMReport, page_kb: int, facts: NodeFacts) -> KilledNode
         or _SANDBOX in [task.oom_score_adj for task in report.tasks.values()]
     )
     is_machine = report.constraint is not None and report.constraint is not Constraint.MEMCG
-    return KilledNode(facts, report, page_kb * 1024, ran_out, victim, is_machine, is_kubernetes)
+    pod = facts.pods.get(victim.pod_uid) if victim.pod_uid else None
+    capacity = facts.memory_bytes.get(_node_name(pod, report)) or None
+    if report.ram_pages is not None and report.ram_pages > report.reserved_pages:
+        capacity = (report.ram_pages - report.reserved_pages) * page_kb * 1024
+    return KilledNode(facts, report, page_kb * 1024, ran_out, victim, pod, capacity, is_machine, is_kubernetes)
+
+
+def _node_name(pod: Pod | None, report: OOMReport) -> str:
+    return (pod.spec.node_name if pod is not None else "") or report.host
 
 
 def constrained(report: OOMReport, page_kb: int) -> OOMReport:

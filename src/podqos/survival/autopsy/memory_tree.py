@@ -39,7 +39,12 @@ class BarKind(StrEnum):
     """Nothing says whether the machine ran out or a cgroup."""
 
 
-_KINDS = {CgroupLevel.MACHINE: BarKind.MACHINE, CgroupLevel.UNKNOWN: BarKind.UNKNOWN}
+_KINDS = {
+    CgroupLevel.MACHINE: BarKind.MACHINE,
+    CgroupLevel.UNKNOWN: BarKind.UNKNOWN,
+    CgroupLevel.POD: BarKind.POD,
+    CgroupLevel.CONTAINER: BarKind.CONTAINER,
+}
 
 
 class MemoryBar(Struct, frozen=True, rename="camel", gc=False, kw_only=True):
@@ -116,6 +121,8 @@ def _shown(candidates: Candidates, killed: set[int], most_shown: int) -> list[in
 def _each_below(node: KilledNode, depth: int, most_shown: int) -> Iterator[tuple[str, MemoryBar]]:
     """Yield the cgroups below the one that ran out with what each holds itself: kernels before 5.3 list them."""
     report = node.report
+    if not report.statistics_below:
+        return
     root = report.oom_cgroup or report.statistics_of or ""
     below = {path: own for path, own in report.statistics_below.items() if path.startswith(root.rstrip("/") + "/")}
     sizes = {path: own.get("rss", 0) + own.get("cache", 0) + own.get("swap", 0) for path, own in below.items()}
@@ -202,13 +209,13 @@ def _below(node: KilledNode, depth: int) -> Iterator[MemoryBar]:
 
 
 def _kind(place: CgroupPlace) -> BarKind:
-    if place.level in _NAMED:
-        return BarKind(place.level.value)
     return _KINDS.get(place.level, BarKind.CGROUP)
 
 
 def _name(place: CgroupPlace, path: str) -> str:
-    return {CgroupLevel.POD: place.pod_uid, CgroupLevel.CONTAINER: place.container_id}.get(place.level, path)
+    if place.level is CgroupLevel.CONTAINER:
+        return place.container_id
+    return place.pod_uid if place.level is CgroupLevel.POD else path
 
 
 def _process(node: KilledNode, candidates: Candidates, place: int, depth: int) -> MemoryBar:

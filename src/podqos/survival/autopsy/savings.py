@@ -251,7 +251,8 @@ def with_margin(least_bytes: int, many_gib: int = _MANY_GIB) -> int:
 
 def _by_threshold(node: KilledNode, shortage: Shortage) -> Iterator[Saving]:
     """Yield the least threshold at which the kubelet always acts first, by how fast memory was used up."""
-    available, growth = kubelet_available_bytes(node, shortage), node.facts.growth_bytes_per_second
+    growth = node.facts.growth_bytes_per_second
+    available = None if growth is None else kubelet_available_bytes(node, shortage)
     if available is None or growth is None:
         return
     threshold, capacity = node.threshold_bytes or 0, node.capacity_bytes
