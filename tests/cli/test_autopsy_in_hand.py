@@ -85,6 +85,17 @@ PROBED = event(
     firstTimestamp="2026-11-16T10:28:30Z",
     lastTimestamp="2026-11-16T10:28:30Z",
 )
+DESCRIBE_DEPLOYMENT = """\
+Name:                   web
+Namespace:              shop
+CreationTimestamp:      Mon, 16 Nov 2026 10:00:00 +0000
+Labels:                 app=web
+Annotations:            <none>
+Selector:               app=web,tier=front
+Replicas:               3 desired | 3 updated | 3 total | 2 available | 1 unavailable
+StrategyType:           RollingUpdate
+Events:                 <none>
+"""
 DEPLOYMENT = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
@@ -258,6 +269,11 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
         [json.dumps(DEPLOYMENT)],
         "1 workload",
         ["kubectl get pods,nodes,events -A", "sudo dmesg"],
+    ),
+    "`kubectl describe deployment` (or of a StatefulSet, DaemonSet, Job)": (
+        [DESCRIBE_DEPLOYMENT],
+        "No OOM kills and no evictions found.",
+        ["kubectl get pods -n shop -l app=web,tier=front -o json | podqos autopsy -"],
     ),
     "an empty input": ([""], "the input is empty", ["kubectl get pods,nodes,events -A", "sudo dmesg"]),
     "a text that says OOMKilled, SIGKILL or 137, but not of what": (

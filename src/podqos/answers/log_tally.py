@@ -47,6 +47,13 @@ _MENTIONS = (
 )
 """Words about kills, the plainest first, and what a text has to hold for each."""
 _MENTION_BEFORE, _MENTION_AFTER = 60, 90
+_DESCRIBED = re.compile(
+    rb"^Namespace: {1,40}([a-z0-9-]{1,63})\n(?:(?!Name:)[^\n]{0,400}\n){0,40}?"
+    rb"Selector: {1,40}([A-Za-z0-9][A-Za-z0-9._/=,-]{0,400})\n(?:(?!Name:)[^\n]{0,400}\n){0,12}?"
+    rb"(?:Replicas|Desired|Parallelism|Pods Stat)",
+    re.MULTILINE,
+)
+"""What kubectl describes of a workload: the namespace and the labels of its pods."""
 _JOURNAL = b'"time_us":'
 _DEBUG_MARK = b"Creating debugging pod "
 
@@ -60,6 +67,7 @@ class LogTally:
         self.is_binary = self.lacks_journal = False
         self.debug_pods: dict[str, str] = {}
         """Each with its node."""
+        self.selector = ""
         self.logs = 0
         self.mention: Mention | None = None
         self._mentioned = len(_MENTIONS)
@@ -84,6 +92,7 @@ class LogTally:
             lacks_journal=self.lacks_journal,
             debug_pods=tuple(self.debug_pods),
             node=next(iter(self.debug_pods.values()), ""),
+            selector=self.selector,
             mention=self.mention,
         )
 
@@ -91,6 +100,8 @@ class LogTally:
         """Count the messages among lines; only what is in any of them is looked for in each."""
         text = b"\n".join(lines)
         self._mind_mention(text, before)
+        if not self.selector and b"\nSelector: " in text and (described := _DESCRIBED.search(text)):
+            self.selector = f"-n {described[1].decode()} -l {described[2].decode()}"
         has_kubelets = b"kubelet" in text or b".go:" in text
         has_journal_words = b"journal" in text or b"No entries" in text
         has_debug_pods = _DEBUG_MARK in text

@@ -55,6 +55,8 @@ class StepReason(StrEnum):
     """No pod that was read has the uid; Events keep the name for a while."""
     PODS_OF_NODE = "PodsOfNode"
     """Which pod is evicted first depends on the other pods of the node."""
+    PODS_OF_WORKLOAD = "PodsOfWorkload"
+    """A Deployment's description does not show how its containers ended; its pods do."""
     CONTAINER = "Container"
     """The runtime knows whether the kernel killed a process in it, when, and its limit; a list does not show that."""
     PROGRAM_LOG = "ProgramLog"

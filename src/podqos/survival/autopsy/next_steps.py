@@ -293,6 +293,10 @@ def _of_nothing(read: WhatWasRead) -> Iterator[NextStep]:
     options, name = pod_options(read.pod)
     if name:
         yield NextStep(f"podqos autopsy {options}{name}", StepReason.LIVE_CLUSTER, pod=read.pod)
+    elif read.selector and not read.pods:
+        command = f"{kubectl(read)} get pods {read.selector} -o json | podqos autopsy -"
+        yield NextStep(command, StepReason.PODS_OF_WORKLOAD)
+        return
     elif not (read.pods and read.events):
         yield NextStep(f"{kubectl(read)} {_ALL} | podqos autopsy -", StepReason.CLUSTER_STATE)
     if read.node and not read.kernel_messages:

@@ -61,6 +61,8 @@ class WhatWasRead(Struct, frozen=True, rename="camel", omit_defaults=True):
     """journalctl said that it has nothing, or a shell that there is no journalctl."""
     debug_pods: tuple[str, ...] = ()
     """Pods that ``kubectl debug`` says it made to read a log."""
+    selector: str = ""
+    """Of a Deployment or the like that kubectl describes: the options that find its pods."""
     mention: Mention | None = None
     """The first line that speaks of a kill, the plainest words first; of a large log near its beginning."""
 
@@ -94,6 +96,7 @@ class WhatWasRead(Struct, frozen=True, rename="camel", omit_defaults=True):
                 self.nodes,
                 self.events,
                 self.containers,
+                self.selector,
                 self.program_messages,
                 self.cluster,
             )
