@@ -57,15 +57,28 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return (is_left_out and not _has_slow_tests(collection_path)) or None
 
 
-def pytest_collection_finish() -> None:
-    """Leave all tests and what they import out of every later search for garbage: it would take a second each time."""
-    gc.freeze()
+_unfreeze = gc.unfreeze
+_is_unfrozen = True
+
+
+def _note_unfreeze() -> None:
+    global _is_unfrozen  # noqa: PLW0603 - there is one heap
+    _unfreeze()
+    _is_unfrozen = True
+
+
+gc.unfreeze = _note_unfreeze
 
 
 def pytest_runtest_setup() -> None:
-    """Do so again after a test with a node or guard, which puts everything back when it ends."""
-    if gc.get_freeze_count() == 0:
+    """Leave all tests and what they import out of every search for garbage: it would take a second each time.
+
+    A node or a guard puts everything back when it ends.
+    """
+    global _is_unfrozen  # noqa: PLW0603 - there is one heap
+    if _is_unfrozen:
         gc.freeze()
+        _is_unfrozen = False
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
