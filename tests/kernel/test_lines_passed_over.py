@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernel.oom_logs import cgroup, killed, machine
-from podqos.answers import kubelet_side, log_marks, oom_reports, other_killers
+from podqos.answers import kubelet_side, log_marks, oom_reports, other_killers, repeated_lines
 from podqos.answers.autopsy import AutopsyRequest, autopsies
 from podqos.answers.event_lines import EventLines, Taken
 from podqos.answers.kubelet_side import KubeletSide
@@ -286,7 +286,7 @@ def test_errors_that_differ_in_figures_alone_are_counted_with_the_same_answer(mo
         return autopsies([io.BytesIO(text.encode())], AutopsyRequest()).program_failures
 
     counted, read = failures(), _lines_read(monkeypatch, text)
-    monkeypatch.setattr(RepeatedLines, "learn", lambda *_: None)
+    monkeypatch.setattr(RepeatedLines, "learn", lambda *_, **__: None)
     assert failures() == counted
     assert sum(failure.times for failure in counted) == 3006
     assert read < _lines_read(monkeypatch, text) - 2000
@@ -317,7 +317,7 @@ def test_errors_that_differ_in_names_and_in_what_else_is_said_are_counted_with_t
         return autopsies([io.BytesIO(text.encode())], AutopsyRequest()).program_failures
 
     counted, read = failures(), _lines_read(monkeypatch, text)
-    monkeypatch.setattr(RepeatedLines, "learn", lambda *_: None)
+    monkeypatch.setattr(RepeatedLines, "learn", lambda *_, **__: None)
     assert failures() == counted
     assert sum(failure.times for failure in counted) == 3000
     assert read < _lines_read(monkeypatch, text) - 2500
@@ -329,6 +329,8 @@ SILENT = (
     'kubelet[{at}]: E0105 15:19:27.5    {at} pods.go:7] "Evicted container is gone" containerID="{at:x}" {name}',
 )
 TELLING = (
+    "systemd[1]: app.service: Failed with result 'oom-kill'.",
+    "lmkd: Killing 'com.app' (123), uid 100, adj 900 to free 1234kB; reason: low watermark is breached",
     "app[7]: MemoryError",
     "app[7]: MemoryError: Unable to allocate 3.2 GiB for an array",
     "app[7]: PHP Fatal error: Allowed memory size of 128 bytes exhausted (tried to allocate 55 bytes)",
@@ -348,7 +350,25 @@ def test_lines_that_never_told_anything_are_passed_over_and_what_tells_something
     for telling in TELLING:
         text = FIRST + "".join([*noise[:2000], f"{head}{telling}\n", *noise[2000:]])
         found = autopsies([io.BytesIO(text.encode())], AutopsyRequest())
-        told = (found.kills, found.userspace_kills, found.program_failures, found.evictions)
+        told = (found.kills, found.userspace_kills, found.program_failures, found.evictions, found.node_events)
+        assert sum(map(len, told)) == 1, telling
+
+
+def test_lines_of_no_common_shape_that_no_pattern_matches_are_passed_over(monkeypatch):
+    head, between = "Jan  5 15:19:27 node-7 ", (" ", ", ", " (", ") ", ' "', "; ", " =")
+    said = ("app[{at}]:", "no", "{at:x}", "or", "MemoryError was", "what", "we", "got", "after", "all", "that", "{at}")
+    noise = [
+        head + "".join(word + between[(at >> place) % 7] for place, word in enumerate(said)).format(at=at) + ".\n"
+        for at in range(3000)
+    ]
+    assert len({shape(line.encode()) for line in noise}) > 1000
+    monkeypatch.setattr(repeated_lines, "_MOST_SHAPES", 100)
+    assert _lines_read(monkeypatch, FIRST + "".join(noise)) < _lines_read(monkeypatch, FIRST) + 1000
+    for telling in TELLING:
+        found = autopsies(
+            [io.BytesIO((FIRST + "".join([*noise[:2000], f"{head}{telling}\n", *noise])).encode())], AutopsyRequest()
+        )
+        told = (found.kills, found.userspace_kills, found.program_failures, found.evictions, found.node_events)
         assert sum(map(len, told)) == 1, telling
 
 

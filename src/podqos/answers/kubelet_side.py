@@ -44,7 +44,7 @@ from podqos.survival.autopsy.eviction_traces import (
     status_trace,
 )
 from podqos.survival.autopsy.journal import journal_kill
-from podqos.survival.autopsy.kubelet_log import MARKS, ONSETS, KubeletLog
+from podqos.survival.autopsy.kubelet_log import MARKS, ONSETS, KubeletLog, may_say
 from podqos.survival.autopsy.program_failures import FailureKind
 from podqos.survival.autopsy.terminations import (
     ContainerTermination,
@@ -188,6 +188,10 @@ class KubeletSide:
         for event in taken.events:
             self._add_logged(event)
         return bool(taken.events), taken.rest
+
+    def may_tell(self, line: str) -> bool:
+        """Whether a line as it was found may tell anything, if nothing but what precedes its message carries it."""
+        return self._others.may_tell(line) or may_say(line)
 
     def take(self, message: Message, *, is_every: bool) -> None:
         """Take a line of a log; ``is_every``: of one whose lines all matter."""

@@ -178,7 +178,7 @@ class _LogReading:
         self._following = 0
         """For so many bytes what follows a kill is looked for."""
         self._beginnings = _BEGINNINGS
-        self._repeated = RepeatedLines()
+        self._repeated = RepeatedLines(None if side is None else side.may_tell)
         self._recent: deque[str] = deque(maxlen=_MOST_RECENT)
         """Lines whose messages may not have come yet."""
         self._patience = _PATIENCE
@@ -298,14 +298,14 @@ class _LogReading:
 
     def _learn_repeated(self, message: Message, topic: Topic) -> None:
         """Know that lines like the one of a message need only be counted."""
-        self._repeated.hear(topic)
         end = message.text[-_LONGEST_END:]
         for line in reversed(self._recent):
             is_own = line.count(end) == 1 and topic.host in line and len(line) < _LINE_BYTES
             is_whole = topic.is_told or message.text in line
             if is_own and is_whole:
-                self._repeated.learn(line.encode(), topic)
+                self._repeated.learn(line.encode(), topic, is_plain=line.rstrip().endswith(message.text))
                 return
+        self._repeated.hear(topic)
 
     def _end_repeated(self) -> Iterator[OOMReport]:
         """Tell how often lines were repeated, and read the last of each."""

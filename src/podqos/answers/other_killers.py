@@ -16,8 +16,8 @@ from podqos.survival.autopsy.autopsy import OOMAutopsy
 from podqos.survival.autopsy.eviction_traces import NodeSign, SignKind
 from podqos.survival.autopsy.lazy_pattern import LazyPattern
 from podqos.survival.autopsy.log_times import seconds_apart
-from podqos.survival.autopsy.oom_notices import notices
-from podqos.survival.autopsy.program_failures import FailureKind, ProgramFailure, ProgramFailures
+from podqos.survival.autopsy.oom_notices import may_notice, notices
+from podqos.survival.autopsy.program_failures import FailureKind, ProgramFailure, ProgramFailures, may_be_failure
 from podqos.survival.autopsy.runtime_containers import RuntimeContainers
 from podqos.survival.autopsy.terminations import ContainerTermination, containers_by_id
 from podqos.survival.autopsy.userspace_kill import Killer, UserspaceKill
@@ -61,6 +61,8 @@ NOTICE_MARKS: tuple[Mark, ...] = (
     ),
     b"sys oom event",
     b"/tasks/oom",
+    b"result 'oom-kill'",
+    b"Killing '",
 )
 """What lines hold about kills of the kernel's, by others: in a log with the kernel's own, only after a kill."""
 _COUNTED_MARKS = (b"ending SIG", b"illing process")
@@ -148,6 +150,12 @@ class OtherKillers:
         """Take lines as they were found; return whether one is of a runtime's output, which nothing carries."""
         containers = self._containers
         return containers.is_output and any([containers.feed(line) for line in lines])  # noqa: C419 - all are to be fed
+
+    def may_tell(self, line: str) -> bool:
+        """Whether a line as it was found may tell anything, if nothing but what precedes its message carries it."""
+        if line.startswith(_STATUS_MARKS):
+            return True
+        return may_tell(line) and (self._kills.may_tell(line) or may_notice(line) or may_be_failure(line))
 
     def feed(self, message: Message) -> Iterator[NodeSign]:
         """Take a line; yield what it says about kills of the kernel's."""

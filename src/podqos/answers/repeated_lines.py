@@ -7,7 +7,7 @@ nothing but words that no pattern looks for, so that nothing can tell them apart
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
@@ -20,6 +20,8 @@ _OF_KERNEL = (
     *(b"pid  ]", b"[ pid ]", b"kB, limit ", b"values in pages"),
 )
 """Lines with these are always read."""
+_REWRITTEN = b"\\&%\t\x1b"
+"""What a message may have had in other words."""
 _FIGURES = b"0123456789abcdef"
 _MOST = 1024
 _MOST_SHAPES = 2048
@@ -66,7 +68,13 @@ class _Repeated(Struct):
 class RepeatedLines:
     """Remembers lines that were read, and passes over others that are like them."""
 
-    def __init__(self) -> None:
+    def __init__(self, may_tell: Callable[[str], bool] | None = None) -> None:
+        self._may_tell = may_tell
+        """Whether a line may tell anything, if nothing follows its message and nothing in it is written otherwise."""
+        self._plain = 0
+        """So many of the last lines were so."""
+        self._is_rejecting = False
+        """Whether the last line was one that cannot tell anything, of no shape that was known."""
         self._alike: dict[bytes, list[_Repeated]] = {}
         """By what is left without figures."""
         self._shaped: dict[bytes, list[_Repeated]] = {}
@@ -78,12 +86,19 @@ class RepeatedLines:
 
     def hear(self, topic: Topic) -> None:
         """Know that a line about a topic was read, which is newer than those that were counted."""
+        self._plain = 0
         if topic.is_told:
             self._order += 1
             self._newest[topic] = self._order
 
-    def learn(self, line: bytes, topic: Topic) -> None:
-        """Remember a line that says nothing but that a topic came up once more, or nothing at all."""
+    def learn(self, line: bytes, topic: Topic, *, is_plain: bool) -> None:
+        """Remember a line that says nothing but that a topic came up once more, or nothing at all.
+
+        ``is_plain``: it ends with its message, as that was read.
+        """
+        plain = self._plain + 1
+        self.hear(topic)
+        self._plain = plain if is_plain else 0
         if len(line) > _LONGEST or any(words in line for words in _OF_KERNEL):
             return
         if not topic.is_told:
@@ -116,14 +131,32 @@ class RepeatedLines:
             line = chunk[start:end]
             known = _of_host(self._alike.get(_figureless(line)), line)
             if known is None:
-                return end + 1 if self._is_shaped_alike(line) else start
+                return end + 1 if len(line) <= _LONGEST and self._is_passed(line) else start
             self._count(known, line)
             start = end + 1
         return start
 
+    def _is_passed(self, line: bytes) -> bool:
+        """Whether a line has the shape of those that were read, or cannot tell anything."""
+        if self._is_rejecting and self._cannot_tell(line):
+            return True
+        was_rejecting, self._is_rejecting = self._is_rejecting, False
+        if self._is_shaped_alike(line):
+            return True
+        self._is_rejecting = not was_rejecting and self._cannot_tell(line)
+        return self._is_rejecting
+
+    def _cannot_tell(self, line: bytes) -> bool:
+        """Whether no pattern finds anything in a line as it is."""
+        if self._may_tell is None or self._plain < _OFTEN or not line.isascii() or line.startswith(b"{"):
+            return False
+        if line.translate(None, _REWRITTEN) != line or any(words in line for words in _OF_KERNEL):
+            return False
+        return not self._may_tell(line.decode())
+
     def _is_shaped_alike(self, line: bytes) -> bool:
         """Whether a line has the shape of those that were read; it is counted, then."""
-        if len(line) > _LONGEST or not (self._shaped or self._silent):
+        if not (self._shaped or self._silent):
             return False
         form = shape(line)
         if self._silent.get(form, 0) >= _OFTEN:

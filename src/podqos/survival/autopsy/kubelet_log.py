@@ -63,6 +63,14 @@ ONSETS = tuple(words.encode() for words in _ONSET)
 """What the eviction manager says that matters."""
 
 
+_SAID = ("Event occurred", "Evicting pod", "Failed to admit pod", *_ONSET)
+
+
+def may_say(text: str) -> bool:
+    """Whether a line may tell of an eviction, as far as its words say."""
+    return bool([words for words in _SAID if words in text])
+
+
 class _Reclaim(Struct):
     """What a kubelet is at."""
 

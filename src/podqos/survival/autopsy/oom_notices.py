@@ -102,10 +102,15 @@ _NOTICES = (
 _WORDS = tuple({words for pattern in _NOTICES for words in pattern.needs})
 
 
+def may_notice(text: str) -> bool:
+    """Whether a line may say something of a kill, as far as its words say."""
+    return bool([words for words in _WORDS if words in text])
+
+
 def notices(message: Message, unit: str = "") -> Iterator[NodeSign]:
     """Yield what a line says about kills of the kernel's; of ``unit`` systemctl shows the status."""
     text = message.text
-    if not [words for words in _WORDS if words in text]:
+    if not may_notice(text):
         return
     if match := _UNIT.search(text):
         at, host = carried(text[: match.start()], message)

@@ -458,6 +458,23 @@ class Told(Struct, frozen=True, gc=False):
     """Whether it belongs to another line."""
 
 
+def _found(text: str) -> tuple[_Form, re.Match[str]] | None:
+    """Return the first form that a line has, and where."""
+    forms: tuple[_Form, ...] = _OF_OTHERS
+    if "emory" in text:
+        lost = _OF_PARENTS if "137" in text or "SIGKILL" in text else ()
+        forms = (*(_OF_JAVA if "java.lang.OutOfMemoryError" in text else ()), *_OF_MEMORY, _OF_SHELLS, *lost)
+    for form in [form for form in forms if form.needs in text]:
+        if match := form.pattern.search(text):
+            return form, match
+    return None
+
+
+def may_be_failure(text: str) -> bool:
+    """Whether a line may be one of a program that failed, or say something of those that follow."""
+    return _found(text) is not None or _BY_SYSTEMD.search(text) is not None
+
+
 class ProgramFailures:
     """Takes messages, and counts the failures of programs by kind and host."""
 
@@ -479,18 +496,13 @@ class ProgramFailures:
         """Take a line; return what it told if it is one of a program that ran out of memory."""
         text = message.text
         self.has_noted = False
-        forms: tuple[_Form, ...] = _OF_OTHERS
-        if "emory" in text:
-            lost = _OF_PARENTS if "137" in text or "SIGKILL" in text else ()
-            forms = (*(_OF_JAVA if "java.lang.OutOfMemoryError" in text else ()), *_OF_MEMORY, _OF_SHELLS, *lost)
-        for form in [form for form in forms if form.needs in text]:
-            if match := form.pattern.search(text):
-                is_parents = form.kind is FailureKind.PROCESS_KILLED
-                if is_parents and is_quoted(text, match.start()):
-                    return None
-                if form.kind is FailureKind.UNIT_KILLED and match.groupdict().get("unit", "") in self._stopped:
-                    return None
-                return self._add(form, match, message)
+        if (found := _found(text)) is not None:
+            form, match = found
+            if form.kind is FailureKind.PROCESS_KILLED and is_quoted(text, match.start()):
+                return None
+            if form.kind is FailureKind.UNIT_KILLED and match.groupdict().get("unit", "") in self._stopped:
+                return None
+            return self._add(form, match, message)
         if (by_systemd := _BY_SYSTEMD.search(text)) and len(self._stopped) < self._most:
             self._stopped.add(by_systemd[1])
             self.has_noted = True

@@ -64,6 +64,10 @@ class UserspaceKills:
         """Those found so far."""
         return tuple(self._kills)
 
+    def may_tell(self, text: str) -> bool:
+        """Whether a line may be one of theirs, as far as its words say."""
+        return bool([needs for needs, _ in self._recognisers if needs in text])
+
     def feed(self, message: Message) -> bool:
         """Take a line; return whether a userspace killer wrote it, so that the lines after it matter as well."""
         text = message.text
