@@ -163,6 +163,31 @@ def test_lists_that_no_model_reads_are_one_token_each():
     assert heads[:6] == ["- image:", "env:", "args:", "volumeMounts:", "readinessProbe:", "httpGet:"]
 
 
+def test_a_long_list_is_read_a_few_objects_at_a_time_and_means_the_same(monkeypatch):
+    item = [
+        "- apiVersion: v1",
+        "  kind: Pod",
+        "  data: |",
+        "    - apiVersion: v1",
+        "   ",
+        "    b",
+        "",
+        "  text: 'a",
+        "   - apiVersion: b'",
+        "  plain: a",
+        "    b",
+        "  list:",
+        "  - apiVersion: x",
+        "  flow: [a,",
+        "   b]",
+    ]
+    text = "\n".join(["apiVersion: v1", "kind: List", "items:", *item * 5, "metadata:", "  name: a"]).encode()
+    whole = [fastyaml.read_plain(text, skims=skims) for skims in (False, True)]
+    monkeypatch.setattr(fastyaml, "_BATCH", 0)
+    assert [fastyaml.read_plain(text, skims=skims) for skims in (False, True)] == whole
+    assert len(whole[0]["items"]) == 5
+
+
 def test_no_model_that_a_manifest_is_read_as_has_a_field_that_is_skimmed():
     found = [inspect.type_info(model) for model in (Workload, _Controller, _Template, Scale)]
     fields: set[str] = set()

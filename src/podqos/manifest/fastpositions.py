@@ -18,7 +18,7 @@ _Positions = dict[FieldPath, Position]
 
 def plain_positions(data: bytes, first_line: int = 1) -> _Positions:
     """Return where everything in the one document in ``data`` is, which begins on ``first_line``."""
-    tokens = fastyaml.tokens(data)
+    tokens = [*fastyaml.tokens(data)]
     if fastyaml.assemble(tokens) is None:
         raise NotPlain
     return _walk(tokens, first_line)

@@ -13,7 +13,7 @@ by the same functions, and a property test holds the two equal. Nothing is repor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from podqos.manifest.plain import FieldPath, Plain
@@ -101,13 +101,16 @@ any other value, or a comment."""
 _COMMON_CHARACTERS = b"\t\n" + bytes(range(0x20, 0x7F))
 # Of the others: control characters, those that end a line in YAML 1.1, and those it does not allow.
 _ODD_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_NEXT_OBJECT = "\n- apiVersion: "
+_BATCH = 1 << 18
 _LONGEST_LINE = 1_000_000  # matching takes up to a hundred times as many bytes as a line has characters
 
 
-def tokens(data: bytes, *, skims: bool = False) -> list[Token]:
-    """Return the tokens of a document, which cover all of it; raise ``NotPlain`` where that cannot be.
+def tokens(data: bytes, *, skims: bool = False) -> Iterator[Token]:
+    """Yield the tokens of a document, which cover all of it; raise ``NotPlain`` where that cannot be.
 
-    ``skims``: lists that no model reads are not cut into tokens where nothing can be wrong with them.
+    They come a few objects of a list at a time: those of a long list take more room than its objects. ``skims``: lists
+    that no model reads are not cut into tokens where nothing can be wrong with them.
     """
     try:
         text = data.decode()
@@ -118,10 +121,16 @@ def tokens(data: bytes, *, skims: bool = False) -> list[Token]:
     if len(text) > _LONGEST_LINE and max(map(len, text.split("\n"))) > _LONGEST_LINE:
         raise NotPlain
     ends_early = not text.endswith("\n")
-    found: list[Token] = _pattern(skims=skims).findall(text + "\n" if ends_early else text)
-    if ends_early and found and found[-1][4]:
-        raise NotPlain  # it is subtle how such a block ends
-    return found
+    text = text + "\n" if ends_early else text
+    findall, start = _pattern(skims=skims).findall, 0
+    while start < len(text):
+        # An object of a list begins no line inside of a token.
+        end = text.find(_NEXT_OBJECT, start + _BATCH) + 1 or len(text)
+        found: list[Token] = findall(text, start, end)
+        if end == len(text) and ends_early and found and found[-1][4]:
+            raise NotPlain  # it is subtle how such a block ends
+        yield from found
+        start = end
 
 
 # ---- heads --------------------------------------------------------------------------------------------------------
@@ -392,7 +401,7 @@ def read_plain(data: bytes, *, skims: bool = False) -> Plain:
     return assemble(tokens(data, skims=skims))
 
 
-def assemble(found: list[Token]) -> Plain:
+def assemble(found: Iterable[Token]) -> Plain:
     """Build mappings and lists from tokens by their indentation."""
     root: _Collection | None = None
     # The collection that tokens add to (a mapping or a list), and the column of its keys or dashes.
