@@ -61,7 +61,8 @@ def complete(report: OOMReport) -> None:
     if report.constraint is None and not report.is_mixed:
         report.constraint = _proven(report)
     if report.constraint is Constraint.MEMCG:
-        report.oom_cgroup = report.oom_cgroup or report.statistics_of
+        is_first = bool(report.counters) or not report.statistics_below  # else the first may be one below it
+        report.oom_cgroup = report.oom_cgroup or (report.statistics_of if is_first else None)
     elif report.constraint is not None:
         report.oom_cgroup = report.oom_cgroup or ROOT
     if report.columns is not None and _is_filtered(report):

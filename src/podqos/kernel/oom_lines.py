@@ -26,7 +26,7 @@ _MESSAGE = r"(?:(Memory cgroup out of memory|[Oo]ut of [Mm]emory[^:]{0,64}|No av
 _CHOSEN = re.compile(
     _MESSAGE + r"([Kk])ill process (\d{1,10}) \((.{0,64}?)\)(?: {0,2}$|(?: with)? score(?: (\d{1,18})(.*)|$))"
 )
-_KILLED = re.compile(_MESSAGE + r"Killed process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,.])(.*)")
+_KILLED = re.compile(_MESSAGE + r"Killed process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,15}|.{16,64}?)\)(?=$|[ ,.])(.*)")
 _NAMELESS = re.compile(r"(?:(Memory cgroup out of memory|Out of memory[^:]{0,64}): )?Killed process (\d{1,10})$")
 _AFTER_KILLED = re.compile(r"[ ,.]*$|[ ,]{1,4}(?:tot(?!al-vm:\s?[^\s\d])|vsz|anon-|file-|UID|oom_)")
 _PANIC = re.compile(r"Kernel panic - not syncing: ((?:[Oo]ut of memory|System is deadlocked on memory).{0,80})")

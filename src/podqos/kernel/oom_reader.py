@@ -79,7 +79,10 @@ _OF_OOMS_ALONE = ("[", "Task in ", "memory: ", "memory+swap: ", "Memory cgroup "
 """What is shown for nothing else."""
 _MOST_BETWEEN = 200
 """Lines of others until what has begun without its first line is no report."""
+_OLD_MARKS = ("oom_adj=", "oomkilladj=")
+"""Before 2.6.36; kernels soon after it say both scores."""
 _MOST_RECENT = 1024
+_MOST_REAPED = 256
 _NOTHING_ELSE = Circumstances()
 
 
@@ -234,7 +237,8 @@ class _HostLog:
         self._is_other_dump = False
         self._is_by_hand = False
         """Whether the next OOM is asked for by someone."""
-        self._reaped: dict[int, None] = {}
+        self._reaped: dict[int, Victim] = {}
+        """Processes that the reaper names before their kill, if that is in the log."""
         self._recent: dict[int, None] = {}
         self._held: Message | None = None
         self._joined = 0
@@ -281,6 +285,8 @@ class _HostLog:
         held, self._held = self._held, None
         if held is not None:
             self._read(held)
+        if self._report is None and self._reaped:
+            self._report, self._candidate = self._candidate, None
         self._close()
 
     @property
@@ -339,7 +345,7 @@ class _HostLog:
             return is_unended(row, columns) if row and columns else bool(_HEADS.match(text)) and not HEADER.match(text)
         if _NAMED.search(text):
             return message.text.lstrip(" ,").startswith(("tot", "vsz", "anon-", "UID"))
-        return held.is_marked or bool(_UNNAMED.search(text))
+        return held.is_marked or bool(_UNNAMED.search(text)) or (text.startswith("oom-kill:") and text.endswith(","))
 
     def _read(self, message: Message) -> None:
         text = message.text
@@ -376,7 +382,7 @@ class _HostLog:
             order=line.order,
             gfp_mask=line.gfp_mask,
             has_flag_names=line.has_flag_names,
-            is_old_rule="adj=" in message.text and "oom_score_adj=" not in message.text,
+            is_old_rule=any(mark in message.text for mark in _OLD_MARKS) and "oom_score_adj=" not in message.text,
         )
         begun.circumstances.read(message.text)
         begun.circumstances.is_by_hand, self._is_by_hand = self._is_by_hand, False
@@ -450,7 +456,8 @@ class _HostLog:
         if report is not None and pid in report.victims:
             report.victims[pid].is_reaped = is_done
         elif self._candidate is not None or (report is not None and not report.victims):
-            self._reaped[pid] = None
+            if len(self._reaped) < _MOST_REAPED:
+                self._reaped[pid] = Victim(pid, reaped[3] or "", is_reaped=is_done)
         elif reaped[3] and pid not in self._recent and (report is None or report.is_reapers):
             self._open(message)
             report = self._latest
@@ -515,7 +522,20 @@ class _HostLog:
         waiting, self._waiting = self._waiting, None
         report, self._report = self._report, None
         self._let_go(waiting)
+        if report is not None:
+            self._add_reaped(report)
         self._let_go(report)
+
+    def _add_reaped(self, report: OOMReport) -> None:
+        """Read who died where only the reaper's line says so: that of the kill is missing."""
+        complete(report)
+        if report.victims or report.panic or report.is_hopeless:
+            return
+        for pid, victim in self._reaped.items():
+            task = report.tasks.get(pid)
+            if name := victim.name or ("" if task is None else task.name):
+                report.victims[pid] = replace(victim, name=name)
+                report.chosen = pid if report.chosen is None else report.chosen
 
     def _let_go(self, report: OOMReport | None) -> None:
         if report is not None:

@@ -23,6 +23,7 @@ from podqos.words.autopsy import (
 )
 from podqos.words.autopsy_death import FIRST, NEXT, AutopsyDeath, Fact, MemoryPart, RankedRow
 from podqos.words.autopsy_tree import tree_rows
+from podqos.words.moments import moment
 
 _MOST_NAMED = 3
 _ID_CHARACTERS = 12
@@ -237,7 +238,9 @@ def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
         order = kill.trigger.order or 0
         pages = f", {2**order} pages at once" if 0 < order < 64 else ""
         yield Fact("trigger", f"{asked}{pages}")
-    when = [(label, value) for label, value in zip(_WHEN, (kill.at, kill.host, kill.kernel), strict=True) if value]
+    when = [
+        (label, value) for label, value in zip(_WHEN, (moment(kill.at), kill.host, kill.kernel), strict=True) if value
+    ]
     if when:
         # The first is its own label.
         label, value = when[0]

@@ -17,6 +17,7 @@ from podqos.survival.autopsy.terminations import EXIT_BY_SIGKILL, ContainerTermi
 from podqos.wording import counted, listed
 from podqos.words import ranking
 from podqos.words.autopsy_death import NEXT, NOT_RANKED, AutopsyDeath, Fact, RankedRow
+from podqos.words.moments import moment
 
 _MOST_NAMED = 5
 _ID_CHARACTERS = 12
@@ -204,7 +205,7 @@ def _facts(eviction: PodEviction) -> Iterator[Fact]:
         yield Fact("pod", f"{eviction.qos_class}, priority {eviction.priority or 0}")
     if eviction.message and not eviction.containers and eviction.threshold is None:
         yield Fact("message", eviction.message)
-    when = ", ".join(filter(None, (eviction.at, eviction.node and f"node {eviction.node}")))
+    when = ", ".join(filter(None, (moment(eviction.at), eviction.node and f"node {eviction.node}")))
     source = listed([_SOURCES[source] for source in eviction.found_in])
     yield Fact("at", f"{when}, from {source}") if when else Fact("source", source)
 
@@ -329,7 +330,7 @@ def sign_words(each: NodeSign) -> str:
     """Return what a node went through, when and where."""
     words = _sign_words(each)
     times = f" ({each.times} times)" if each.times > 1 else ""
-    where = " ".join(filter(None, (each.at, each.node)))
+    where = " ".join(filter(None, (moment(each.at), each.node)))
     return f"{where}: {words}{times}" if where else f"{words}{times}"
 
 

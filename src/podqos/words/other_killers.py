@@ -9,6 +9,7 @@ from podqos.survival.autopsy.userspace_kill import PLATFORMS, SIGKILL, KillBasis
 from podqos.wording import counted, mebibytes
 from podqos.words.autopsy import process, short_path
 from podqos.words.autopsy_death import AutopsyDeath, Fact
+from podqos.words.moments import moment
 
 _ID_CHARACTERS = 12
 NAMES = {
@@ -217,7 +218,7 @@ def _facts(kill: UserspaceKill) -> Iterator[Fact]:
         yield Fact("cgroup", kill.cgroup)
     if kill.reason:
         yield Fact("logged", kill.reason)
-    when = (kill.at, kill.host and f"host {kill.host}")
+    when = (moment(kill.at), kill.host and f"host {kill.host}")
     if any(when):
         yield Fact("at", ", ".join(filter(None, when)))
 
@@ -389,7 +390,7 @@ def failure_words(failure: ProgramFailure) -> str:
         details.append(f"{failure.times:,} times")
     if failure.is_fatal:
         details.append("the program exited")
-    where = " ".join(filter(None, (failure.at, failure.host)))
+    where = " ".join(filter(None, (moment(failure.at), failure.host)))
     words = f"{who}: {what}{_bracketed(details)}"
     setting = f". Setting: {setting}" if setting else ""
     return f"{f'{where}: ' if where else ''}{words}{setting}. Logged: {failure.message}"

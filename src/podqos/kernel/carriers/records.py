@@ -25,7 +25,7 @@ _TIME = (
 )
 HOSTS = (
     *("_HOSTNAME", "host", "hostname", "node_name", "node", "instance_id", "@logStream", "logStream", "logStreamName"),
-    *("host.name", "k8s.node.name", "Computer", "HostName", "nodename"),
+    *("host.name", "k8s.node.name", "Computer", "HostName", "nodename", "HOST", "_sourceHost", "source_host"),
 )
 _INSIDE = (
     "result",
@@ -220,6 +220,8 @@ def found_in(fields: Mapping[str, object], names: tuple[str, ...], depth: int = 
             continue
         if isinstance(value, dict):
             value = _scalar(value)
+        elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+            value = value[0]
         if isinstance(value, str) and value:
             return value
         if isinstance(value, int | float) and not isinstance(value, bool):

@@ -36,6 +36,7 @@ _ZEROS = str.maketrans("123456789", "0" * 9)
 _ENDING = re.compile(r"[\"'|,;}>$`#\s]{1,40}$")
 _LONGEST_END = 200
 _DELIMITER = re.compile(r".*(?:[:\]>|\"'=;,)}]\s{0,4}|\t|\s-\s|\s{2})", re.DOTALL)
+_NAME_QUOTES = "\"'`<>|[] \t"
 _QUOTES = "\"'`([{<>| \t"
 _ROW = re.compile(r"\[\s{0,12}(?:\d{1,10}|pid\s{0,6})\]|\[<")
 
@@ -391,8 +392,10 @@ def _asked(texts: list[str]) -> str:
 def _name_in(before: str, *, is_all: bool = False) -> str:
     """Return the name at the end of what precedes ``invoked oom-killer``, where nothing says where it begins.
 
-    Behind a known prefix a single word is all of it, such as ``in:imjournal``.
+    Behind a known prefix all of it is the name, such as ``tmux: server`` or ``(sd-pam)``.
     """
+    if is_all and len(before) <= tokens.LONGEST_NAME and before.strip(_NAME_QUOTES) == before:
+        return before
     whole = before.strip(_QUOTES)
     if is_all and whole == before.strip() and len(whole) <= tokens.LONGEST_NAME and len(whole.split()) == 1:
         return whole
