@@ -145,7 +145,7 @@ def badness_in(
         return points
     if release < _PAGES_SINCE and step:
         return [min(1000 * step, max(step, each)) for each in points]
-    return [max(1, each) for each in points]
+    return points if min(points, default=1) > 0 else [max(1, each) for each in points]
 
 
 def old_rules(release: tuple[int, int] | None) -> tuple[OldRule, ...]:

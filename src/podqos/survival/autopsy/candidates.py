@@ -39,7 +39,6 @@ class Candidates:
         self.privileged = [task.uid == _ROOT_UID for task in tasks]
         self.points = badness_in(report.release, total_pages, self.used_pages, scores, self.privileged)
         """Their badness."""
-        self._places: dict[int | None, int] = dict(zip(pids, range(len(pids)), strict=True))
         self.chosen = self.place(report.chosen)
         """The place of the one that the kernel chose."""
         places = [*range(len(tasks))]
@@ -66,7 +65,10 @@ class Candidates:
 
     def place(self, pid: int | None) -> int | None:
         """Return where a process is."""
-        return self._places.get(pid)
+        try:
+            return None if pid is None else self.pids.index(pid)
+        except ValueError:
+            return None
 
     def unprivileged_points(self, place: int) -> int:
         """Return the badness of one if it has no CAP_SYS_ADMIN."""

@@ -135,7 +135,8 @@ def _part_causes(node: KilledNode, shortage: Shortage) -> Iterator[tuple[bool, A
         (Cause.UNLISTED, unlisted, None),
         (Cause.UNACCOUNTED, parts.other_bytes or 0, None),
     )
-    large = sorted((each for each in held if each[1] * _SHARE >= total), key=lambda each: -each[1])
+    large = [each for each in held if each[1] * _SHARE >= total]
+    large.sort(key=lambda each: -each[1])
     for cause, amount, unused in large:
         volumes = _volumes_in_memory(node.pod) if cause is Cause.TMPFS else ()
         named = AutopsyCause(cause, amount, total, unused_bytes=unused, volumes=volumes)

@@ -265,7 +265,7 @@ def _lone(victim: Victim, depth: int) -> MemoryBar:
 def _others(node: KilledNode, candidates: Candidates, shown: Sequence[int], depth: int) -> MemoryBar:
     """Return those that are not shown, together."""
     columns = (candidates.rss_pages, candidates.swap_pages, candidates.table_bytes)
-    resident, swapped, tables = [sum(column) - sum([column[place] for place in shown]) for column in columns]
+    resident, swapped, tables = [sum(column) - sum(map(column.__getitem__, shown)) for column in columns]
     size = node.page_bytes
     return MemoryBar(
         kind=BarKind.OTHERS,

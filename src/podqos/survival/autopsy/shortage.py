@@ -342,9 +342,9 @@ def _cgroup_parts(report: OOMReport) -> MemoryParts:
         return MemoryParts()
     if "anon" in found:
         shmem = found.get("shmem", 0)
-        kernel = found.get(
-            "kernel", _sum(found, "slab_unreclaimable", "slab_reclaimable", "kernel_stack", "pagetables")
-        )
+        kernel = found.get("kernel")
+        if kernel is None:
+            kernel = _sum(found, "slab_unreclaimable", "slab_reclaimable", "kernel_stack", "pagetables")
         return MemoryParts(
             anon_bytes=found["anon"],
             file_bytes=max(0, found.get("file", 0) - shmem),
@@ -399,4 +399,4 @@ def _machine_parts(node: KilledNode) -> MemoryParts:
 
 
 def _sum(figures: Mapping[str, int], *names: str) -> int:
-    return sum(figures.get(name, 0) for name in names)
+    return sum([figures.get(name, 0) for name in names])
