@@ -86,6 +86,8 @@ def test_pods_beyond_those_that_are_listed_are_counted_by_what_the_table_tells_o
         pytest.param("\n" + BARE + pod_row("web-9", "Evicted")[12:], id="without a namespace"),
         pytest.param("\n" + PODS + pod_row("web-9", "Running", "worker-4"), id="another node"),
         pytest.param("\n" + BARE + pod_row("web-9", "Running")[12:], id="the same pod twice"),
+        pytest.param("\n" + PODS + pod_row("web-1", "Running"), id="started again"),
+        pytest.param("\n" + BARE + pod_row("web-1", "Running")[12:], id="started again, without a namespace"),
         pytest.param("$ kubectl get pods -n db\n" + pod_row("web-9", "Running")[12:], id="of the command's namespace"),
         pytest.param(
             "Jan  5 15:19:00 worker-4 kubelet[812]: I0105 15:19:00.123456     812 eviction_manager.go:615] "
@@ -293,3 +295,10 @@ def test_descriptions_that_tell_nothing_are_not_read(monkeypatch):
     reader.end()
     assert [pod.metadata.name for pod in reader.reader.pasted(()).pods] == ["app-99"]
     assert len(reader.reader.pasted(None).pods) == 41
+
+
+@pytest.mark.parametrize("text", [PODS + pod_row("web-0", "Running") * 3, described_node(0)], ids=["pod", "node"])
+def test_the_only_object_is_named_however_much_is_said_of_it(read, monkeypatch, text):
+    whole, few = read(monkeypatch, text)
+    assert few == whole
+    assert "pod" in few["read"] or "node" in few["read"]

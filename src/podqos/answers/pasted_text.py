@@ -32,6 +32,10 @@ _FEW_CHARACTERS = 1 << 16
 """So much is read, whatever it tells."""
 
 
+_FEW_OBJECTS = 20
+"""A pod that is watched has many rows, and a node's description one for each pod."""
+
+
 class Quiet(Struct, frozen=True):
     """What tells nothing: it is counted, and not read."""
 
@@ -130,15 +134,23 @@ def told_together(
     )
     if has_kubelet_log or sum(own.characters for own in rows) <= _FEW_CHARACTERS:
         return [reader.pasted(None) for reader in readers], quiet
-    known = {*names}.union(*(reader.names for reader in readers))
+    all_pods = {pod for own in rows for pod in own.pods}
+    known = {*names}.union(*(reader.names for reader in readers), *(own.restarted for own in rows))
+    completed = Counter(name for own in rows for _, name in own.pods if name in own.completed)
+    known.update(name for name, times in completed.items() if times > 1)  # with and without a namespace
+    all_nodes = {node for own in rows for node in own.nodes_described}
+    if len(all_pods) < _FEW_OBJECTS:
+        known.update(name for _, name in all_pods)
+    if len(all_nodes) < _FEW_OBJECTS:
+        known |= all_nodes
     described = set[str]().union(*(own.described for own in rows))
     if described and (has_others or len(texts) > 1 or any(map(_may_tell_of_evictions, readers))):
         known |= described
-    pods = count_pods({pod for own in rows for pod in own.pods}, known) + sum(own.pods_beyond for own in rows)
+    pods = count_pods(all_pods, known) + sum(own.pods_beyond for own in rows)
     quiet = replace(
         quiet,
         pods=quiet.pods + pods,
-        nodes=len({node for own in rows for node in own.nodes_described} - known),
+        nodes=len(all_nodes - known),
         events=sum(own.events_without(known) for own in rows),
         pods_nodes=frozenset().union(*(own.nodes for own in rows)),
     )

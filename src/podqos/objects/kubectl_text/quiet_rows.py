@@ -113,8 +113,11 @@ class QuietRows:
         self.nodes_described: set[str] = set()
         self.nodes: set[str] = set()
         self.pods_beyond = self.events = 0
-        self.has_ended = False
-        """Whether a container ended, and ended well."""
+        self.restarted: set[str] = set()
+        """Names of pods that one row shows to have ended well, and a later one to run: that one tells something."""
+        self.completed: set[str] = set()
+        """Names of pods that ended well."""
+        self._has_done = False
         self.left_out: Counter[Told] = Counter()
         """What rows would have told that were counted alone."""
         self._of_events: dict[str, int] = {}
@@ -123,6 +126,11 @@ class QuietRows:
     def __len__(self) -> int:
         """Return how many pods, nodes and events there are."""
         return len(self.pods) + self.pods_beyond + len(self.nodes_described) + self.events
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether a container ended, and ended well."""
+        return self._has_done or bool(self.completed)
 
     @property
     def characters(self) -> int:
@@ -155,7 +163,10 @@ class QuietRows:
                 break  # in a column of any name
             if is_quiet:
                 self._add(own or namespace, name, node)
-                self.has_ended = self.has_ended or status.endswith(_COMPLETED)
+                if status.endswith(_COMPLETED):
+                    self.completed.add(name)
+                elif name in self.completed:
+                    self.restarted.add(name)
                 if self._room > 0 or name in told:
                     kept.append(lines[place])
             else:
@@ -186,7 +197,7 @@ class QuietRows:
             self._add(described.namespace, name, described.node)
         else:
             self.nodes_described.add(name)
-        self.has_ended = self.has_ended or described.has_ended
+        self._has_done = self._has_done or described.has_ended
         self.events += described.events
         is_kept = self._room > 0 or name in told
         if is_kept:
