@@ -273,9 +273,9 @@ class TextReader:
         return place + 1
 
     def _following(self, place: int) -> str:
-        for line in self._lines[place + 1 : place + 4]:
-            if line.text:
-                return line.text
+        for after in range(place + 1, min(place + 4, len(self._lines))):
+            if text := self._lines[after].text:
+                return text
         return ""
 
     def _begins(self, line: Line, following: str, place: int) -> bool:
