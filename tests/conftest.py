@@ -59,6 +59,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 _unfreeze = gc.unfreeze
 _is_unfrozen = True
+_GARBAGE = 100_000
+"""Objects that are made before it is worthwhile to look which are needed still."""
 
 
 def _note_unfreeze() -> None:
@@ -73,12 +75,14 @@ gc.unfreeze = _note_unfreeze
 def pytest_runtest_setup() -> None:
     """Leave all tests and what they import out of every search for garbage: it would take a second each time.
 
-    A node or a guard puts everything back when it ends.
+    A node or a guard puts everything back when it ends, and commands collect nothing, because they end soon.
     """
     global _is_unfrozen  # noqa: PLW0603 - there is one heap
     if _is_unfrozen:
         gc.freeze()
         _is_unfrozen = False
+    if gc.get_count()[0] > _GARBAGE:
+        gc.collect(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
