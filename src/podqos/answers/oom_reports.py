@@ -33,6 +33,10 @@ _LINES_BESIDE = 40
 _LINES_OF_OTHERS = 2
 
 
+_LINES_AFTER = 8
+"""A kill: what the reaper says, and where the next report may begin with a line for its time."""
+
+
 _LINES_BEFORE = 400
 
 
@@ -277,7 +281,7 @@ class _LogReading:
         if reader.told:
             self._spend(-_cost_of(reader.told, sum([len(message.text) for message in messages])))
         if any([_KILL_TEXT in message.text for message in reader.rest]):  # noqa: C419 - a list is faster here
-            self._beside = max(self._beside, _LINES_OF_OTHERS if self._is_wary else _LINES_BESIDE)
+            self._beside = max(self._beside, _LINES_OF_OTHERS if self._is_wary else _LINES_AFTER)
             self._following = _FOLLOWING_BYTES
             self._marks.look_for(_FOLLOWING, self._position)
         if self._side is not None:

@@ -100,7 +100,7 @@ class Unwrapper:
             number += 1
             if self._pretty.is_open:
                 number += self._read_laid_out(lines, number - 1, found)
-            elif self._is_passing and line[:1] != "{" and _are_clean((line,)):
+            elif self._is_passing and line[:1] != "{" and _is_clean(line):
                 found.append(Line(line, self._entry_at))
             else:
                 self._feed(line.rstrip("\r\n"), found)
@@ -224,7 +224,7 @@ class Unwrapper:
 
     def _pieces(self, line: str) -> list[str]:
         """Return the lines in a line as they were logged."""
-        if not (self._is_printable or self._is_markup) and _are_clean((line,)):
+        if not (self._is_printable or self._is_markup) and _is_clean(line):
             return [line]
         if self._is_printable or (has_hint(line) and is_quoted_printable(line[:MOST_CHARACTERS])):
             self._is_printable = True
@@ -270,6 +270,11 @@ def _split(messages: list[Message]) -> list[Message]:
         for part in message.text.split("\n")
         if part or message.fields or "\n" in message.text
     ]
+
+
+def _is_clean(line: str) -> bool:
+    """Whether a line is one as it was logged, and has no character that may say otherwise."""
+    return line.isascii() and not line.encode().translate(None, _PLAIN) and _are_clean((line,))
 
 
 def _are_clean(lines: Sequence[str]) -> bool:
