@@ -32,7 +32,9 @@ _COUNTER = re.compile(
 _STATISTICS = re.compile(r"Memory cgroup stats for (.{1,8000}?):(?: |$)")
 STATISTIC = re.compile(r"([a-z_]{3,40}) (\d{1,17})")
 _OLD_STATISTIC = re.compile(r"([a-z_]{3,40}):(\d{1,13})KB")
-_MEMORY_INFO = re.compile(r" ?(?:active_anon|active_file|unevictable|slab_reclaimable|mapped|free):\d{1,12} ")
+_MEMORY_INFO = re.compile(
+    r" ?(?:active_anon|active_file|unevictable|slab_reclaimable|mapped|kernel_misc_reclaimable|free):\d{1,12} "
+)
 _PAGES = re.compile(r"([a-z_]{3,40}):(\d{1,12})(?![\dk])")
 _STACK = re.compile(r" kernel_stack:(\d{1,13})kB")
 _RAM = re.compile(r"(\d{1,12}) pages (RAM|reserved)")
