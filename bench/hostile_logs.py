@@ -580,6 +580,40 @@ def kubernetes_events(draw: random.Random) -> Iterator[str]:
         }) + "\n"  # fmt: skip
 
 
+def json_reports(draw: random.Random) -> Iterator[str]:
+    """Yield reports in lines of JSON, as log services export them."""
+    for number, text in enumerate(_bare_reports(draw)):
+        at = f"2026-01-05T15:{number // 60 % 60:02d}:{number % 60:02d}"
+        yield "".join(
+            json.dumps({
+                "timestamp": f"{at}.{index:06d}Z", "host": f"node-{number % 3}", "labels": {"app": f"a{number}"}, "message": line,
+            }) + "\n"
+            for index, line in enumerate(text)
+        )  # fmt: skip
+
+
+def laid_out_reports(draw: random.Random) -> Iterator[str]:
+    """Yield reports in a list of JSON that is laid out over many lines, and that does not end."""
+    yield "[\n"
+    for number, text in enumerate(_bare_reports(draw)):
+        for index, line in enumerate(text):
+            record = {"labels": {"node": f"node-{number % 3}"}, "message": line, "time": f"{number}.{index:06d}"}
+            yield "  " + json.dumps(record, indent=2).replace("\n", "\n  ") + ",\n"
+
+
+def coloured_reports(draw: random.Random) -> Iterator[str]:
+    """Yield reports as dmesg colours them."""
+    for number, text in enumerate(_bare_reports(draw)):
+        yield "".join(f"\x1b[32m[{number:5d}.{at:06d}] \x1b[0m\x1b[33m{line}\x1b[0m\n" for at, line in enumerate(text))
+
+
+def _bare_reports(draw: random.Random) -> Iterator[Iterator[str]]:
+    number = 0
+    while True:
+        number += 1
+        yield report(draw, number)
+
+
 Kind = Callable[[random.Random], Iterator[str]] | Callable[[random.Random], Iterator[bytes]]
 OOMS: dict[str, Kind] = {
     "OOM reports": reports,
@@ -588,6 +622,9 @@ OOMS: dict[str, Kind] = {
     "OOM reports that end lines with CR": carriage_returns,
     "pieces of OOM reports": spliced,
     "unended reports of many hosts": unfinished_reports_of_hosts,
+    "OOM reports in JSON lines": json_reports,
+    "OOM reports in JSON that is laid out": laid_out_reports,
+    "coloured OOM reports": coloured_reports,
 }
 """Mostly OOM reports, whole or not: counted in reports a second."""
 OTHERS: dict[str, Kind] = {
