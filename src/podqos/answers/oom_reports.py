@@ -110,8 +110,7 @@ _FEW_TOGETHER, _MOST_TOGETHER = 8, 128
 _STRETCH_BYTES = 1 << 14
 
 
-_KILL_TEXT = "Killed process"
-_KILL = _KILL_TEXT.encode()
+_KILL = b"Killed process"
 
 
 _MOST_SILENT = 8
@@ -280,7 +279,7 @@ class _LogReading:
                 self._patience = max(self._patience, _PATIENCE_UNFINISHED)
         if reader.told:
             self._spend(-_cost_of(reader.told, sum([len(message.text) for message in messages])))
-        if any([_KILL_TEXT in message.text for message in reader.rest]):  # noqa: C419 - a list is faster here
+        if reader.has_kill:
             self._beside = max(self._beside, _LINES_OF_OTHERS if self._is_wary else _LINES_AFTER)
             self._following = _FOLLOWING_BYTES
             self._marks.look_for(_FOLLOWING, self._position)
@@ -304,9 +303,8 @@ class _LogReading:
         """Know that lines like the one of a message need only be counted."""
         end = message.text[-_LONGEST_END:]
         for line in reversed(self._recent):
-            is_own = line.count(end) == 1 and topic.host in line and len(line) < _LINE_BYTES
-            is_whole = topic.is_told or message.text in line
-            if is_own and is_whole:
+            is_own = len(line) < _LINE_BYTES and line.count(end) == 1 and topic.host in line
+            if is_own and (topic.is_told or message.text in line):
                 self._repeated.learn(line.encode(), topic, is_plain=line.rstrip().endswith(message.text))
                 return
         self._repeated.hear(topic)

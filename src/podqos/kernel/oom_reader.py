@@ -96,6 +96,8 @@ class OOMReader:
         """Those of the last messages that a closer look was taken at, or that tell nothing."""
         self.told = 0
         """How many of the last messages told something of an open report."""
+        self.has_kill = False
+        """Whether one of them told of a kill."""
         self._found: list[OOMReport] = []
         self._others = 0
         self._lines = 0
@@ -137,7 +139,7 @@ class OOMReader:
 
     def read(self, messages: Sequence[Message]) -> list[OOMReport]:
         """Read messages; return the reports that they end."""
-        self.rest, self.told = [], 0
+        self.rest, self.told, self.has_kill = [], 0, False
         for run in _runs(messages):
             number = 0
             while number < len(run):
@@ -191,6 +193,7 @@ class OOMReader:
         self._lines = self._lines + 1 if log.lines else 0
         self._settle(log)
         self.told += log.is_told
+        self.has_kill |= log.is_killed
 
     def _settle(self, log: _HostLog) -> None:
         if log.has_kill:
@@ -244,8 +247,8 @@ class _HostLog:
         self._joined = 0
         self.lines = 0
         """Since the last report began."""
-        self.is_told = False
-        """Whether the last line that was read told something of an open report."""
+        self.is_told = self.is_killed = False
+        """Whether the last line that was read told something of an open report, or of a kill."""
 
     @property
     def has_kill(self) -> bool:
@@ -268,7 +271,7 @@ class _HostLog:
         """Read a message. It is held back until the next one shows that it is whole: mail and terminals break lines."""
         held = self._held
         self.lines += 1
-        self.is_told = False
+        self.is_told = self.is_killed = False
         if held is not None and self._is_continued(held, message):
             self._held = replace(held, text=f"{held.text} {message.text.strip()}")
             self._joined += 1
@@ -416,6 +419,7 @@ class _HostLog:
 
     def _kill(self, message: Message, kill: KillLine) -> None:
         report, is_reaped = self._report_of(kill), kill.pid in self._reaped
+        self.is_killed = True
         if report is None:
             # Reports are rate limited: another kill stands for an OOM whose report was left out.
             if self._candidate is not None and not fits(self._candidate, kill):

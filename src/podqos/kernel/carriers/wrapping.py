@@ -54,8 +54,10 @@ class Wrapping(NamedTuple):
         """Whether a line goes on with the one before; ``joined`` is what came of that so far."""
         if not line.text.strip() or not before.text.strip():
             return False
+        if line.begins and not line.is_naked:
+            return False
         whole = is_whole(joined.rstrip(), columns)
-        if line.begins and not (line.is_naked and whole is False):
+        if line.begins and whole is not False:
             return False
         if not joined.strip():
             return True
