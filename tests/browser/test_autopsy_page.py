@@ -20,7 +20,7 @@ LOG = [
     *machine(),
     *machine([(5, 0, 90_000, 1, 0, 0, EVIL)], kill=killed(5, EVIL)),
     *cgroup(ROWS, 7, "worker 7", limit_kb=4 << 20),
-    *(line for _ in range(2) for line in cgroup(WEB, 7, "web")),
+    *(line for more in range(2) for line in cgroup(WEB, 7, "web", limit_kb=(1 << 20) + more)),
     f'node-1 kubelet: I0105 15:19:27.7 1 e.go:1] "Eviction manager: pod is evicted successfully" pod="{POD}"',
 ]
 
