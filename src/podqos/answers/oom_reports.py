@@ -103,7 +103,7 @@ _ESCAPED_ENDS = (b"},{", b"}, {", b"\\n", b"<br>")
 """Where a line that holds a whole log can be cut."""
 
 
-_FEW_TOGETHER, _MOST_TOGETHER = 8, 128
+_FEW_TOGETHER, _MOST_TOGETHER = 8, 256
 """Lines that are read at once: more where all of them tell something."""
 
 

@@ -18,6 +18,7 @@ from podqos.kernel.carriers.cleaning import (
     is_markup,
     is_quoted_printable,
     pieces,
+    without_colour,
     without_escaped_end,
 )
 from podqos.kernel.carriers.prefixes import time_and_host
@@ -89,8 +90,8 @@ class Unwrapper:
 
     def read(self, lines: Sequence[str]) -> list[Message]:
         """Return the messages that lines complete."""
-        if self._is_passing and _are_clean(lines):
-            return _split(self._lines.read([Line(line, self._entry_at) for line in lines]))
+        if self._is_passing and (clean := _as_logged(lines)):
+            return _split(self._lines.read([Line(line, self._entry_at) for line in clean]))
         if self._is_passing and all([line[:1] == "{" and line[-1:] == "}" for line in lines]):  # noqa: C419 - faster
             return _split(self._lines.read(self._read_json(lines)))
         found: list[Line] = []
@@ -99,7 +100,7 @@ class Unwrapper:
             line = lines[number]
             number += 1
             if self._pretty.is_open:
-                number += self._read_laid_out(lines, number - 1, found)
+                number = self._read_laid_out(lines, number - 1, found)
             elif self._is_passing and line[:1] != "{" and _is_clean(line):
                 found.append(Line(line, self._entry_at))
             else:
@@ -139,27 +140,41 @@ class Unwrapper:
 
     def _read_json(self, lines: Sequence[str]) -> list[Line]:
         """Read lines of JSON."""
-        records = [self._records.direct(decoded(line), line) for line in lines]
-        texts = [record.text for record in records if record is not None]
-        are_clean = bool(texts) and not (self._is_printable or self._is_markup) and _are_clean(texts)
+        may_hold_hint = has_hint("\n".join(lines))
         found: list[Line] = []
-        for line, record in zip(lines, records, strict=True):
-            if record is None or not self._is_passing:
-                self._feed(line, found)
-            elif are_clean:
-                found.append(Line(record.text, record.at, record.host, record.fields, True))
-            else:
-                self._of_either((record,), found)
+        records: list[Record] = []
+        for line in lines:
+            record = self._records.direct(decoded(line), line if may_hold_hint else "") if self._is_passing else None
+            if record is not None:
+                records.append(record)
+                continue
+            self._of_records(records, found)
+            records.clear()
+            self._feed(line, found)
+        self._of_records(records, found)
         return found
 
+    def _of_records(self, records: Sequence[Record], found: list[Line]) -> None:
+        """Read the messages in records, most of which are as they were logged."""
+        texts = [record.text for record in records]
+        is_plain = not (self._is_printable or self._is_markup or any(["\n" in text for text in texts]))  # noqa: C419
+        if texts and is_plain and _are_clean(texts):
+            found += [Line(record.text, record.at, record.host, record.fields, True) for record in records]
+        else:
+            self._of_either(records, found)
+
     def _read_laid_out(self, lines: Sequence[str], start: int, found: list[Line]) -> int:
-        """Read a record that is laid out over many lines, or the first of them; return how many others were read."""
-        read = self._pretty.read_record(lines, start)
-        if read is None:
-            self._of_either(self._pretty.feed(lines[start][:MOST_IN_RECORD]), found)
-            return 0
-        self._of_either(read.records, found)
-        return read.lines - 1
+        """Read records that are laid out over many lines, or the first of these lines; return where others begin."""
+        number = start
+        records: list[Record] = []
+        while number < len(lines) and (read := self._pretty.read_record(lines, number)) is not None:
+            records += read.records
+            number += read.lines
+        if number > start:
+            self._of_records(records, found)
+            return number
+        self._of_either(self._pretty.feed(lines[start][:MOST_IN_RECORD]), found)
+        return start + 1
 
     def _feed(self, line: str, found: list[Line]) -> None:
         if line.startswith("__CURSOR="):
@@ -270,6 +285,17 @@ def _split(messages: list[Message]) -> list[Message]:
         for part in message.text.split("\n")
         if part or message.fields or "\n" in message.text
     ]
+
+
+def _as_logged(lines: Sequence[str]) -> Sequence[str]:
+    """Return lines without colour, if nothing else has to be taken out of them; none if something has."""
+    if _are_clean(lines):
+        return lines
+    if any(["\x1b" in line for line in lines]):  # noqa: C419 - a list is faster here
+        plain = without_colour("\n".join(lines)).split("\n")
+        if len(plain) == len(lines) and _are_clean(plain):
+            return plain
+    return ()
 
 
 def _is_clean(line: str) -> bool:

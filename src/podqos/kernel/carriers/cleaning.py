@@ -69,7 +69,7 @@ def cleaned(line: str, *, is_markup: bool = False) -> str:
     if "\0" in line:
         line = line.replace("\0", "")
     if "\x1b" in line or "#033" in line or ("[" in line and _has_escape(line)):
-        line = _COLOUR.sub("", line)
+        line = without_colour(line)
     elif "[" in line:
         line = _BARE_COLOUR.sub("", line)
     if is_markup:
@@ -79,6 +79,11 @@ def cleaned(line: str, *, is_markup: bool = False) -> str:
     if "^" in line:
         line = _CONTROL.sub("", line).replace("^I", "\t")
     return line
+
+
+def without_colour(text: str) -> str:
+    """Return a text without the escapes of a terminal's colours."""
+    return _COLOUR.sub("", text)
 
 
 def has_bare_colour(line: str) -> bool:

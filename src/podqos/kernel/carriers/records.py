@@ -91,6 +91,7 @@ class Records:
         """Return the message that a value in JSON has where most have it; None where a closer look is needed.
 
         ``text`` is the value as it was written: without a word of the OOM killer's no other part of it is the message.
+        It may be empty where it has none.
         """
         if type(value) is not dict or "rows" in value:
             return None
