@@ -99,6 +99,24 @@ def test_fields_that_kibana_puts_into_lists_of_one_are_read():
     assert ([victim.name for victim in kill.victims], kill.host, kill.tasks) == (["python3"], "node-1", 2)
 
 
+def test_each_of_many_lists_in_json_that_is_laid_out_has_the_host_of_its_own_surroundings():
+    logs = [{"host": f"node-{number}", "lines": [{"message": line} for line in REPORT]} for number in range(30)]
+    kills = _of_text(json.dumps(logs, indent=2)).kills
+    assert [kill.host for kill in kills] == [f"node-{number}" for number in range(30)]
+
+
+def test_each_of_many_tables_in_json_that_is_laid_out_has_its_own_columns():
+    tables = []
+    for number in range(12):
+        columns = [
+            {"name": name} for name in (("Computer", "SyslogMessage") if number % 2 else ("SyslogMessage", "Computer"))
+        ]
+        rows = [[f"node-{number}", line] if number % 2 else [line, f"node-{number}"] for line in REPORT]
+        tables.append({"name": f"t{number}", "columns": columns, "rows": rows})
+    kills = _of_text(json.dumps({"tables": tables}, indent=2)).kills
+    assert [(kill.host, kill.tasks) for kill in kills] == [(f"node-{number}", 2) for number in range(12)]
+
+
 LONG = (
     *("syslog", "journal-export", "azure json", "gcp array in one line", "gcp describe", "one json string, laid out"),
     *("json array strings", "ansible", "elastic", "colours", "spaces of Unicode", "non-breaking entities"),

@@ -68,9 +68,7 @@ def follow(log: GrowingLog, say: Callable[[str], None]) -> Iterator[OOMReport]:
     unwrapper, reader = Unwrapper(), OOMReader()
     with suppress(KeyboardInterrupt):
         yield from _until_over(log, unwrapper, reader, say)
-    for message in unwrapper.end():
-        yield from reader.feed(message)
-    for report in reader.end():
+    for report in [*reader.read(unwrapper.end()), *reader.end()]:
         yield _dated(report, log)
 
 

@@ -28,6 +28,14 @@ class _Frame(NamedTuple):
     lines: list[str]
 
 
+class _Surroundings(NamedTuple):
+    """What the values around a record say of it."""
+
+    host: str
+    columns: list[object]
+    """Of the table whose rows are open; empty where none is."""
+
+
 class LaidOut(NamedTuple):
     """A record that was read whole."""
 
@@ -42,9 +50,8 @@ class PrettyJSON:
         self._records = records
         self._frames: list[_Frame] = []
         self._host = ""
-        self._around: tuple[int, ...] = ()
-        self._hosts = ""
-        """The host that what surrounds a record names, and how many lines that was found in."""
+        self._known: _Surroundings | None = None
+        """Until what surrounds records changes."""
         self._taken: list[str] = []
         """All lines since a message was read."""
         self._bytes = 0
@@ -66,7 +73,7 @@ class PrettyJSON:
         if ansible is None and not _OPENS.fullmatch(line):
             return False
         self._host = "" if ansible is None else ansible[1]
-        self._taken, self._bytes, self._around = [line], 0, ()
+        self._taken, self._bytes, self._known = [line], 0, None
         self.was_open = True
         brackets = re.findall(r"[\[{]", "{" if ansible is not None else line.rpartition(":")[2])
         self._frames = [_Frame("", bracket == "[", []) for bracket in brackets]
@@ -90,17 +97,20 @@ class PrettyJSON:
             return
         if text.endswith(("{", "[")) and not text.endswith(('"{', '"[')):
             self._frames.append(_Frame(text[:-1], text.endswith("["), []))
-        else:
-            frame = self._frames[-1]
-            frame.lines.append(text)
-            if frame.is_list and len(frame.lines) == _MANY:
-                yield from self._strings(frame)
+            self._known = None
+            return
+        frame = self._frames[-1]
+        frame.lines.append(text)
+        if not frame.is_list:
+            self._known = None
+        elif len(frame.lines) == _MANY:
+            yield from self._strings(frame)
 
     def _strings(self, frame: _Frame) -> Iterator[Record]:
         """Yield the first of many lines in a list: they may be a whole log."""
         value = decoded("[" + "\n".join(frame.lines).rstrip(", ") + "]")
         if isinstance(value, list) and all(isinstance(each, str) for each in value):
-            yield from self._records.read(value, "", self._host or self._context())
+            yield from self._records.read(value, "", self._around.host)
             frame.lines.clear()
             self._taken, self._bytes = [], 0
 
@@ -120,8 +130,8 @@ class PrettyJSON:
             return None
         text = "\n".join([bracket, *inside, end])
         value = decoded(text)
-        host = self._host or self._context()
-        if isinstance(value, list) and (names := self._columns()):
+        host, names = self._around
+        if isinstance(value, list) and names:
             records = [*self._records.read_row(names, value, host)]
         elif value is None or not self._is_record(value) or (isinstance(value, list) and not _is_of_pairs(value)):
             return None
@@ -152,7 +162,7 @@ class PrettyJSON:
         return text[0] in '"{}[]-0123456789tfn' and (text[0] != '"' or text[-1] in '",[{]}0123456789el')
 
     def _close(self) -> Iterator[Record | str]:
-        frame = self._frames.pop()
+        frame, self._known = self._frames.pop(), None
         inner = "\n".join(frame.lines).rstrip(", \n")
         text = f"[{inner}]" if frame.is_list else f"{{{inner}}}"
         value = decoded(text)
@@ -161,11 +171,12 @@ class PrettyJSON:
             yield from self.end()
             return
         some = False
-        if isinstance(value, list) and (names := self._columns()):
+        host, names = self._around
+        if isinstance(value, list) and names:
             some = True
-            yield from self._records.read_row(names, value, self._host or self._context())
+            yield from self._records.read_row(names, value, host)
         elif self._is_record(value):
-            for record in self._records.read(value, "", self._host or self._context()):
+            for record in self._records.read(value, "", host):
                 if record.text or not self._frames:
                     some = True
                     yield record
@@ -184,20 +195,19 @@ class PrettyJSON:
             return not any(value.keys() == set(pair) for pair in NAMED)
         return isinstance(value, list) and bool(value) and (is_pair(value) or named_values(value) is not None)
 
+    @property
+    def _around(self) -> _Surroundings:
+        """What surrounds the records of the list that is open."""
+        if self._known is None:
+            self._known = _Surroundings(self._host or self._named(), self._columns())
+        return self._known
+
     def _columns(self) -> list[object]:
-        """Return the columns of the table whose rows are open."""
         if len(self._frames) < 2 or not self._frames[-1].key.startswith('"rows"'):
             return []
         around = _decoded_fields(self._frames[-2])
         names = around.get("columns") or around.get("fields")
         return names if isinstance(names, list) else []
-
-    def _context(self) -> str:
-        """Return the host that what surrounds a record names."""
-        around = tuple(len(frame.lines) for frame in self._frames if not frame.is_list)
-        if around != self._around:
-            self._around, self._hosts = around, self._named()
-        return self._hosts
 
     def _named(self) -> str:
         for frame in reversed(self._frames):
