@@ -2,26 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-
-from podqos.cli.main import main
-
-
-@pytest.fixture
-def told(tmp_path, capsys):
-    """Return what the command answers, as JSON or in another form."""
-
-    def run(text, output="json"):
-        log = tmp_path / "log"
-        log.write_text(text)
-        assert main(["autopsy", str(log), "-o", output]) == 0
-        said = capsys.readouterr().out
-        return json.loads(said) if output == "json" else said
-
-    return run
-
 
 STATUS = "● web.service - Web\n     Active: {} (Result: oom-kill) since Wed 2026-11-18 09:00:01 UTC; 5s ago\n"
 SACCT = """JobID           JobName  Partition      State ExitCode
@@ -50,7 +31,9 @@ EVENTS = "low 0\nhigh 0\nmax 340\noom 3\noom_kill {}\noom_group_kill 0\n"
 def test_a_unit_or_job_whose_result_is_an_oom_kill_was_oom_killed(told, text, unit):
     (sign,) = told(text)["nodeEvents"]
     assert (sign["kind"], sign.get("unit", "")) == ("UnitOOMKilled", unit)
-    assert told(text, "text").startswith(f"The kernel OOM-killed a process of {unit or 'a unit'}. The kernel's report")
+    assert told(text, output="text").startswith(
+        f"The kernel OOM-killed a process of {unit or 'a unit'}. The kernel's report"
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +48,9 @@ def test_a_counter_tells_of_kills_but_not_when(told, text, counted, pod):
     (sign,) = told(text)["nodeEvents"]
     assert (sign["kind"], sign["counted"], sign.get("pod", "")) == ("OOMKillsCounted", counted, pod)
     who = pod or ("the machine" if "vmstat" in text else "a cgroup")
-    assert told(text, "text").startswith(f"The kernel's counter for {who} shows {counted} OOM kills, but not when.")
+    assert told(text, output="text").startswith(
+        f"The kernel's counter for {who} shows {counted} OOM kills, but not when."
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-
-from podqos.cli.main import main
 
 MIB, GIB = 1 << 20, 1 << 30
 HEADER = "Nov 18 09:00:01 worker-1"
-
-
-@pytest.fixture
-def told(tmp_path, capsys):
-    """Return what the command answers, as JSON or in another form."""
-
-    def run(*lines, output="json"):
-        log = tmp_path / "log"
-        log.write_text("\n".join(lines) + "\n")
-        assert main(["autopsy", str(log), "-o", output]) == 0
-        said = capsys.readouterr().out
-        return json.loads(said) if output == "json" else said
-
-    return run
 
 
 RAY = (

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from kernel.oom_logs import CONTAINER, ROWS, cgroup, machine
 from podqos.answers.log_marks import next_mark
 from podqos.answers.other_killers import MARKS, NOTICE_MARKS
-from podqos.cli.main import main
 from podqos.kernel.oom_reader import BEGINNINGS
 
 ID = "ab" * 32
 HEADER = "Nov 18 09:00:01 worker-1"
-
-
-@pytest.fixture
-def told(tmp_path, capsys):
-    """Return what the command answers, as JSON or in another form."""
-
-    def run(*lines, output="json"):
-        log = tmp_path / "log"
-        log.write_text("\n".join(lines) + "\n")
-        assert main(["autopsy", str(log), "-o", output]) == 0
-        said = capsys.readouterr().out
-        return json.loads(said) if output == "json" else said
-
-    return run
 
 
 JAVA = "java.lang.OutOfMemoryError: "

@@ -11,7 +11,6 @@ import yaml
 
 from kernel.oom_logs import CONTAINER, ROWS, cgroup
 from podqos.answers import inspected_containers
-from podqos.cli.main import main
 
 ID, OTHER = "ab" * 32, "cd" * 32
 
@@ -85,20 +84,6 @@ FORMS = {
 }
 
 
-@pytest.fixture
-def told(tmp_path, capsys):
-    """Return what the command answers, as JSON or in another form."""
-
-    def run(text, output="json"):
-        log = tmp_path / "given"
-        log.write_text(text)
-        assert main(["autopsy", str(log), "-o", output]) == 0
-        said = capsys.readouterr().out
-        return json.loads(said) if output == "json" else said
-
-    return run
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_an_oom_killed_container_is_recognised_in_every_form(told, form):
     (ended,) = told(FORMS[form])["terminations"]
@@ -111,13 +96,17 @@ def test_crictl_names_pod_container_and_limit(told, text):
     (ended,) = told(text)["terminations"]
     assert (ended["pod"], ended["container"], ended["cause"]) == ("shop/db-0", "app", "KernelUnreported")
     assert ended["memoryLimitBytes"] == 1 << 29
-    assert told(text, "text").startswith("shop/db-0 (app) was OOM-killed, at its memory limit of 512Mi or because")
+    assert told(text, output="text").startswith(
+        "shop/db-0 (app) was OOM-killed, at its memory limit of 512Mi or because"
+    )
 
 
 def test_restarts_and_limit_of_docker_are_shown(told):
     (ended,) = told(FORMS["docker inspect"])["terminations"]
     assert (ended["restarts"], ended["memoryLimitBytes"]) == (2, 1 << 29)
-    assert told(FORMS["docker inspect"], "text").startswith("Container web was OOM-killed (2 restarts), at its memory")
+    assert told(FORMS["docker inspect"], output="text").startswith(
+        "Container web was OOM-killed (2 restarts), at its memory"
+    )
 
 
 def test_several_containers_are_told_apart(told):
@@ -144,7 +133,7 @@ def test_137_without_the_flag_is_not_an_oom_kill_and_a_part_is_enough(told, text
 
 
 def test_a_limit_that_is_not_shown_is_not_called_missing(told):
-    assert told('"OOMKilled": true', "text").splitlines()[0] == (
+    assert told('"OOMKilled": true', output="text").splitlines()[0] == (
         "A container was OOM-killed: the machine's kernel log says what was full."
     )
 
@@ -218,7 +207,7 @@ def test_a_list_does_not_show_whether_a_container_was_oom_killed_and_the_runtime
     assert (ended["cause"], ended["container"], ended["exitCode"]) == ("Sigkill", container, 137)
     assert (ended["pod"], ended["isOomUnknown"], answer["read"].get("pods", 0)) == ("", True, 0)
     assert answer["nextSteps"][0]["command"].startswith(command)
-    assert "the list does not show whether it was OOM-killed" in " ".join(told(text, "text").split())
+    assert "the list does not show whether it was OOM-killed" in " ".join(told(text, output="text").split())
 
 
 def test_crictl_lists_containers_that_ended_without_saying_how(told):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from kernel.oom_logs import ROWS, cgroup
-from podqos.cli.main import main
 
 HEADER = "Nov 18 09:00:01 worker-1"
 PARENTS = [
@@ -117,20 +114,6 @@ NO_CLAIMS = [
 ]
 """Source code, settings, documentation, and parts of statuses, which are read as such."""
 UNIT = f"{HEADER} systemd[1]: web.service: Main process exited, code=killed, status=9/KILL"
-
-
-@pytest.fixture
-def told(tmp_path, capsys):
-    """Return what the command answers, as JSON or in another form."""
-
-    def run(*lines, output="json"):
-        log = tmp_path / "log"
-        log.write_text("\n".join(lines) + "\n")
-        assert main(["autopsy", str(log), "-o", output]) == 0
-        said = capsys.readouterr().out
-        return json.loads(said) if output == "json" else said
-
-    return run
 
 
 @pytest.mark.parametrize("line", PARENTS)

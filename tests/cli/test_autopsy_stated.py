@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-
-from podqos.cli.main import main
 
 ID = "ab" * 32
 MAP = f"containerID:containerd://{ID} exitCode:137 finishedAt:2026-11-18T09:00:01Z reason:OOMKilled startedAt:x"
 AT = "2026-11-18T09:00:01Z"
-
-
-@pytest.fixture
-def told(tmp_path, capsys):
-    """Return what the command answers, as JSON or in another form."""
-
-    def run(text, output="json"):
-        log = tmp_path / "log"
-        log.write_text(text)
-        assert main(["autopsy", str(log), "-o", output]) == 0
-        said = capsys.readouterr().out
-        return json.loads(said) if output == "json" else said
-
-    return run
 
 
 @pytest.mark.parametrize(
@@ -108,7 +90,7 @@ def test_a_container_that_was_oom_killed_is_recognised_in_the_words_of_other_pro
     assert (ended["cause"], ended["pod"], ended["container"]) == ("KernelUnreported", pod, container)
     assert ended.get("at", "") == at
     assert not answer["kills"]
-    assert "OOM-killed" in told(text, "text").splitlines()[0]
+    assert "OOM-killed" in told(text, output="text").splitlines()[0]
     assert answer["nextSteps"]
 
 
