@@ -71,6 +71,20 @@ def test_with_too_many_visitors_one_goes_who_has_left_nothing(hall):
     assert len(hall.visitors) == 4
 
 
+def test_who_waits_for_the_first_answer_is_kept_though_nothing_is_stored_yet():
+    hall = Hall(UiLimits(visitors=2))
+    stored, waiting = hall.come(), hall.come()
+    hall.leave(stored[1], "a", 300)
+    waiting[1].asking = 1
+    hall.now += 60
+    hall.visitors.known(stored[0])
+    hall.come()
+    assert [hall.visitors.known(each[0]) is not None for each in (stored, waiting)] == [False, True]
+    hall.come()[1].asking = 1
+    assert len(hall.visitors) == 2
+    assert hall.come()
+
+
 def test_newcomers_displace_newcomers_before_those_who_came_back_and_nobody_with_an_open_page():
     hall = Hall(UiLimits(visitors=3))
     back, open_page, new = hall.come(), hall.come(), hall.come()
@@ -83,6 +97,18 @@ def test_newcomers_displace_newcomers_before_those_who_came_back_and_nobody_with
     assert [hall.visitors.known(each[0]) is not None for each in (back, open_page, new)] == [True, True, False]
     hall.come(), hall.come()
     assert hall.visitors.known(open_page[0]) is not None
+
+
+def test_who_has_been_here_for_longer_outlasts_any_number_who_come_once():
+    hall = Hall(UiLimits(visitors=3))
+    known = hall.come()
+    hall.leave(known[1], "a", 200)
+    hall.now += 2
+    hall.visitors.known(known[0])
+    for each in range(10):
+        hall.now += 0.1
+        hall.leave(hall.come()[1], f"b{each}", 200)
+    assert hall.visitors.known(known[0]) is known[1]
 
 
 def test_if_all_have_a_page_open_no_more_are_taken():

@@ -208,7 +208,9 @@ class Ui:
                 return self._app(request)
             if request.path.startswith("/api/"):
                 key, visitor = self._visitor(request)
-                return self._answered(request, key, visitor)
+                answering = asyncio.ensure_future(self._answered(request, key, visitor))
+                visitor.asks(answering)
+                return answering
         except RequestRefusal as refusal:
             return _refused(refusal.status, str(refusal))
         except NoRoom as error:

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -27,7 +28,7 @@ _NAME_CHARACTERS = 200
 _AWAY_SECONDS = 120.0
 """After this time without an open page, a visitor's data is deleted first if others need the storage."""
 _NEW_SECONDS = 10.0
-"""A visitor who has asked nothing after this time is new, and gives way to others before those who came back."""
+"""Who was last seen sooner after arriving gives way first; beyond this, nobody counts as known for longer."""
 _SMALL_SHARE = 16
 """Who wants at most this part of the storage may displace others that have less."""
 _FILE_BYTES = 256
@@ -134,8 +135,18 @@ class Visitor:
         self.sources: dict[str, Upload] = {}
         self.jobs: dict[str, Job] = {}
         self.streams = 0
+        self.asking = 0
+        """Requests that are being answered: what they store is not there yet."""
         self.bell = Bell()
         """Rings when one of the jobs makes progress."""
+
+    def asks(self, answering: asyncio.Future[Any]) -> None:
+        """Count a request until it is answered."""
+        self.asking += 1
+        answering.add_done_callback(self._got_answer)
+
+    def _got_answer(self, _: asyncio.Future[Any]) -> None:
+        self.asking -= 1
 
     @property
     def size_bytes(self) -> int:
@@ -222,9 +233,10 @@ class Visitors:
         return min(gone, key=self._worth, default=None)
 
     @staticmethod
-    def _worth(visitor: Visitor) -> tuple[bool, bool, float]:
-        """Return an order: those with nothing to lose first, then newcomers, then who was not seen for longest."""
-        return not visitor.is_empty, visitor.seen_at > visitor.came_at + _NEW_SECONDS, visitor.seen_at
+    def _worth(visitor: Visitor) -> tuple[bool, bool, float, float]:
+        """Return an order: who waits for no answer first, then nothing to lose, newcomers, not seen for longest."""
+        known_seconds = min(visitor.seen_at - visitor.came_at, _NEW_SECONDS)
+        return visitor.asking > 0, not visitor.is_empty, known_seconds, visitor.seen_at
 
     def used(self, shown: Upload) -> Upload:
         """Mark a source as used."""
