@@ -32,6 +32,8 @@ from podqos.kernel.message import MOST_CHARACTERS, Line, Message
 MOST_IN_RECORD = 1 << 20
 """Of a line that holds a whole report, escaped."""
 _MOST_FIELDS = 64
+_FEW = 16
+"""Lines that are read one by one where not all are as they were logged."""
 _SHORTEST_JOINED = 200
 _ENTRY = re.compile(r"[^\s\d]{1,12} (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?) (\S{1,12}) \[s=[0-9a-f]")
 """What an entry begins with in ``journalctl -o verbose``."""
@@ -94,6 +96,9 @@ class Unwrapper:
             return _split(self._lines.read([Line(line, self._entry_at) for line in clean]))
         if self._is_passing and all([line[:1] == "{" and line[-1:] == "}" for line in lines]):  # noqa: C419 - faster
             return _split(self._lines.read(self._read_json(lines)))
+        if len(lines) > _FEW and self._is_passing:  # some of them are as they were logged
+            half = len(lines) // 2
+            return [*self.read(lines[:half]), *self.read(lines[half:])]
         found: list[Line] = []
         number = 0
         while number < len(lines):

@@ -12,11 +12,14 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from podqos.kernel.carriers.prefixes import Prefix, in_seconds
+from podqos.kernel.carriers.wrapping import Physical, Wrapping
 from podqos.kernel.message import Line, Message
 
 _TEXT = r"(?P<text>(?:(?![\[ \t\n])|(?=\[ {0,12}[0-9]{1,10}\] {1,16}[0-9]| ))[^\n]*+)"
 """What begins with a bracket may be the rest of a prefix, unless it is a row of the task table."""
 _INVOKED = "invoked oom-killer"
+_FIGURES_AND_NAME = r"[0-9 -]*+[A-Za-z](?:[A-Za-z0-9_]|-(?! )){0,14}+"
+"""What begins no message, wherever it stands."""
 _REST = r"(?P<rest>[^\n]*+)\n"
 _BARE = re.compile(
     r"(?:(\[ {0,12}+[0-9]{1,10}+\](?: {1,16}+[0-9]{1,15}+){4} {1,16}+-?[0-9][^\n]*+|[a-z_]{3,40}+ [0-9]{1,17}+(?=\n))"
@@ -29,11 +32,10 @@ _BARE = re.compile(
 class PlainLines:
     """Lines behind a prefix."""
 
-    def __init__(self, prefix: Prefix, suffix: re.Pattern[str] | None) -> None:
+    def __init__(self, prefix: Prefix, suffix: re.Pattern[str] | None, more: str = "") -> None:
         self._suffix = suffix
-        # A backslash is no blank.
-        source = prefix.pattern.pattern.replace(r"\s", r"[^\S\n]")
-        self._pattern = re.compile(rf"(?:{source}{_TEXT})?{_REST}")
+        source = on_one_line(prefix.pattern.pattern)
+        self._pattern = re.compile(rf"(?:{source}{_TEXT}{more})?{_REST}")
         self._is_sure = "\\\\" not in source and prefix.has_time
         self._is_counted = r"(?P<at>\d{1,20}+)" in source
         """Whether times may be microseconds, or the like."""
@@ -63,6 +65,60 @@ class PlainLines:
         if not self._is_counted:
             return messages
         return [message and replace(message, at=in_seconds(message.at)) for message in messages]
+
+
+class WrappedLines(PlainLines):
+    """Lines behind a prefix, some of which are broken before figures and a name: all that a row usually loses."""
+
+    def __init__(self, forms: Sequence[Prefix], outer: re.Pattern[str] | None, way: Wrapping) -> None:
+        self._outer = re.compile("") if outer is None else outer
+        self._way = way
+        others = "".join(f"(?!{''.join(form.parts)})" for form in forms[1:])
+        more = on_one_line(others + self._outer.pattern)
+        super().__init__(forms[0], None, rf"(?:\n{more}(?P<more>{_FIGURES_AND_NAME})(?=\n))?")
+        self._more = self._pattern.groupindex["more"] - 1
+
+    def read_broken(self, lines: Sequence[Line], columns: int) -> list[tuple[Message | None, int]]:
+        """Return messages, and of how many lines; None for one that needs a closer look, or before such a one."""
+        if not self._is_sure:
+            return [(None, 1)] * len(lines)
+        place_of_text, place_of_more, at, host = self._text, self._more, self._at, self._host
+        way, outer = self._way, self._outer
+        read: list[tuple[Message | None, int]] = []
+        number, is_alone = len(lines), False
+        for groups in reversed(self._pattern.findall("\n".join([*[line.text for line in lines], ""]))):
+            text, more = groups[place_of_text], groups[place_of_more]
+            count = 2 if more else 1
+            number -= count
+            is_followed, is_alone = is_alone, bool(text)
+            if not text or not is_followed or _INVOKED in text:
+                read.append((None, count))
+                continue
+            line = lines[number]
+            if more:
+                start = outer.match(line.text)
+                before = Physical(line.text if start is None else line.text[start.end() :], text, True, False)
+                rest = Physical(more, more, False, True)
+                if not way.continues(before, text, rest, columns):
+                    read.append((None, count))
+                    continue
+                text = way.joined(text, before, rest)
+            message = Message(
+                text.rstrip(),
+                line.at or in_seconds(groups[at].strip()),
+                line.host or (groups[host] if host >= 0 else ""),
+                True,
+                line.fields,
+            )
+            read.append((message, count))
+        read.reverse()
+        return read
+
+
+def on_one_line(source: str) -> str:
+    """Return a pattern whose blanks are none that end a line."""
+    # A backslash is no blank.
+    return source.replace(r"\s", r"[^\S\n]")
 
 
 def without(suffix: re.Pattern[str], text: str) -> str:

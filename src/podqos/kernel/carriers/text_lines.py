@@ -14,7 +14,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from podqos.kernel.carriers import prefixes, tokens, wrapping
-from podqos.kernel.carriers.plain_lines import PlainLines, read_bare, without
+from podqos.kernel.carriers.plain_lines import PlainLines, WrappedLines, read_bare, without
 from podqos.kernel.carriers.prefixes import Carried, Prefix
 from podqos.kernel.carriers.wrapping import Physical, Wrapping
 from podqos.kernel.message import Line, Message
@@ -56,6 +56,8 @@ class TextLines:
         """Prefixes of single lines."""
         self._plain: Callable[[Sequence[Line]], Sequence[Message | None]] | None = None
         """Takes lines apart many at a time, where that is all there is to do."""
+        self._broken: WrappedLines | None = None
+        """The same where lines are broken."""
         self._suffix: re.Pattern[str] | None = None
         self._outer: re.Pattern[str] | None = None
         self._wrapping: Wrapping | None = None
@@ -104,6 +106,8 @@ class TextLines:
     def _read_alike(self, lines: Sequence[Line], start: int, found: list[Message]) -> int:
         """Read lines as long as they are carried as it is known; return how many were read."""
         plain = self._plain
+        if self._broken is not None:
+            return self._read_broken(self._broken, lines, start, found)
         if plain is None:
             self._feed(lines[start], found)
             return start + 1
@@ -117,6 +121,22 @@ class TextLines:
                 found.append(message)
                 self._at, self._misses = message.at or self._at, 0
         return start + len(messages)
+
+    def _read_broken(self, broken: WrappedLines, lines: Sequence[Line], start: int, found: list[Message]) -> int:
+        number = start
+        for message, count in broken.read_broken(lines[start : start + _MOST_TOGETHER], self._columns):
+            if message is None:
+                for line in lines[number : number + count]:
+                    self._feed(line, found)
+            else:
+                self._end_group(found)
+                self._alone = None
+                found.append(message)
+                self._at, self._misses = message.at or self._at, 0
+            number += count
+            if self._broken is not broken:
+                break
+        return number
 
     def _turned(self, read: list[Message]) -> list[Message]:
         found: list[Message] = []
@@ -186,7 +206,9 @@ class TextLines:
 
     def _learn_plain(self) -> None:
         """Know how lines can be taken apart many at a time: by the first of the prefixes."""
-        self._plain, self._misses = None, 0
+        self._plain, self._broken, self._misses = None, None, 0
+        if self._wrapping is not None and self._prefixes and not self._is_everywhere:
+            self._broken = WrappedLines(self._prefixes, self._outer, self._wrapping)
         if self.looks_back:
             return
         if self._prefixes:
@@ -356,7 +378,7 @@ class TextLines:
         """Know a prefix as that of most lines once it is that of several in a row."""
         self._useless = 0
         self._misses += 1
-        if self._misses >= _FEW and self._plain is not None:
+        if self._misses >= _FEW and (self._plain or self._broken) is not None:
             self._prefixes.insert(0, self._prefixes.pop(place))
             self._learn_plain()
 

@@ -56,6 +56,11 @@ class Wrapping(NamedTuple):
             return False
         if line.begins and not line.is_naked:
             return False
+        if self.is_hard and joined.strip():
+            if not self._is_full(before, line, 0):
+                return False
+            if not line.begins and not is_statistic(line.text):
+                return True
         whole = is_whole(joined.rstrip(), columns)
         if line.begins and whole is not False:
             return False
