@@ -58,9 +58,10 @@ def mebibytes(count: int) -> str:
         return f"{digits[0]}.{digits[1]}e{len(digits) - 1}"
     if count >= 2**60:
         return f"{count / 2**60:.1f}Ei"
-    text = Quantity.of_units(count, "BinarySI").canonical()
-    if text[-2:] in {"Mi", "Gi", "Ti"}:
-        return text
+    if count % 2**20 == 0:
+        text = Quantity.of_units(count, "BinarySI").canonical()
+        if text[-2:] in {"Mi", "Gi", "Ti"}:
+            return text
     return f"{count / 2**30:.1f}Gi" if count >= 2**30 else f"{count / 2**20:.1f}Mi"
 
 

@@ -23,7 +23,7 @@ from podqos.kernel.carriers.cleaning import (
 )
 from podqos.kernel.carriers.prefixes import time_and_host
 from podqos.kernel.carriers.pretty_json import PrettyJSON
-from podqos.kernel.carriers.records import Record, Records, decoded
+from podqos.kernel.carriers.records import Record, Records, decoded, decoded_lines
 from podqos.kernel.carriers.tables import Table
 from podqos.kernel.carriers.text_lines import TextLines, separated
 from podqos.kernel.carriers.tokens import has_hint, has_several
@@ -92,13 +92,16 @@ class Unwrapper:
 
     def read(self, lines: Sequence[str]) -> list[Message]:
         """Return the messages that lines complete."""
+        return _split(self._read(lines))
+
+    def _read(self, lines: Sequence[str]) -> list[Message]:
         if self._is_passing and (clean := _as_logged(lines)):
-            return _split(self._lines.read([Line(line, self._entry_at) for line in clean]))
+            return self._lines.read([Line(line, self._entry_at) for line in clean])
         if self._is_passing and all([line[:1] == "{" and line[-1:] == "}" for line in lines]):  # noqa: C419 - faster
-            return _split(self._lines.read(self._read_json(lines)))
+            return self._lines.read(self._read_json(lines))
         if len(lines) > _FEW and self._is_passing:  # some of them are as they were logged
             half = len(lines) // 2
-            return [*self.read(lines[:half]), *self.read(lines[half:])]
+            return [*self._read(lines[:half]), *self._read(lines[half:])]
         found: list[Line] = []
         number = 0
         while number < len(lines):
@@ -110,7 +113,7 @@ class Unwrapper:
                 found.append(Line(line, self._entry_at))
             else:
                 self._feed(line.rstrip("\r\n"), found)
-        return _split(self._lines.read(found))
+        return self._lines.read(found)
 
     @property
     def _is_passing(self) -> bool:
@@ -148,14 +151,16 @@ class Unwrapper:
         may_hold_hint = has_hint("\n".join(lines))
         found: list[Line] = []
         records: list[Record] = []
-        for line in lines:
-            record = self._records.direct(decoded(line), line if may_hold_hint else "") if self._is_passing else None
+        is_passing = self._is_passing
+        for line, value in zip(lines, decoded_lines(lines), strict=True):
+            record = self._records.direct(value, line if may_hold_hint else "") if is_passing else None
             if record is not None:
                 records.append(record)
                 continue
             self._of_records(records, found)
             records.clear()
             self._feed(line, found)
+            is_passing = self._is_passing
         self._of_records(records, found)
         return found
 

@@ -135,8 +135,8 @@ class PrettyJSON:
             records = [*self._records.read_row(names, value, host)]
         elif value is None or not self._is_record(value) or (isinstance(value, list) and not _is_of_pairs(value)):
             return None
-        elif direct := self._records.direct(value, text):
-            records = [direct._replace(host=direct.host or host)]
+        elif direct := self._records.direct(value, text, host):
+            records = [direct]
         else:
             records = [each for each in self._records.read(value, "", host) if each.text]
         if records:

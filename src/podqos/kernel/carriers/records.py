@@ -7,7 +7,8 @@ the record, or of what it lies in.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
@@ -15,37 +16,45 @@ import msgspec
 from podqos.kernel.carriers.prefixes import in_seconds
 from podqos.kernel.carriers.tokens import has_hint
 
-_MESSAGE = (
+
+class Names:
+    """Names of fields, the one to prefer first."""
+
+    def __init__(self, *names: str) -> None:
+        self.in_order = names
+        self._all = frozenset(names)
+
+    def present(self, fields: Mapping[str, object]) -> Iterator[str]:
+        """Yield those that an object has: mostly none or one of many."""
+        if fields.keys().isdisjoint(self._all):
+            return iter(())
+        return (name for name in self.in_order if name in fields)
+
+
+_MESSAGE = Names(
     *("MESSAGE", "message", "Message", "msg", "log", "textPayload", "@message", "jsonPayload", "_raw", "line", "body"),
     *("SyslogMessage", "LogMessage", "LogEntry", "log_line", "Line", "content", "text"),
 )
-_TIME = (
+_TIME = Names(
     *("__REALTIME_TIMESTAMP", "_SOURCE_REALTIME_TIMESTAMP", "timestamp", "@timestamp", "time", "ts", "date"),
     *("timeUnixNano", "_time", "TimeGenerated", "TimeStamp", "Timestamp", "EventTime"),
 )
-HOSTS = (
+HOSTS = Names(
     *("_HOSTNAME", "host", "hostname", "node_name", "node", "instance_id", "@logStream", "logStream", "logStreamName"),
     *("host.name", "k8s.node.name", "Computer", "HostName", "nodename", "HOST", "_sourceHost", "source_host"),
 )
-_INSIDE = (
-    "result",
-    "attributes",
-    "jsonPayload",
-    "resource",
-    "labels",
-    "kubernetes",
-    "_source",
-    "fields",
-    "host",
-    "stream",
-    "body",
-    "content",
+_HOSTS_AND_NAME = Names(*HOSTS.in_order, "name")
+_INSIDE = Names(
+    *("result", "attributes", "jsonPayload", "resource", "labels", "kubernetes", "_source", "fields", "host"),
+    *("stream", "body", "content"),
 )
 NAMED = (("key", "value"), ("field", "value"), ("name", "value"), ("Key", "Value"))
 _DEEPEST = 24
 _MOST_PATHS = 8
 _MOST_VALUES = 200_000
+_MOST_SHAPES = 64
 _WHEN = re.compile(r"\d{10,19}(?:\.\d{1,9})?|\d{4}-\d\d-\d\d[T ]\S{5,30}|\d\d:\d\d:\d\d\S{0,10}")
+_VALUES = msgspec.json.Decoder()
 _SCALARS = ("stringValue", "intValue", "doubleValue", "boolValue", "S", "N", "$date", "$oid")
 
 
@@ -66,11 +75,41 @@ def decoded(line: str) -> object:
         return None
 
 
+def decoded_lines(lines: Sequence[str]) -> list[object]:
+    """Return the values that lines hold."""
+    with suppress(msgspec.DecodeError, RecursionError):
+        values: list[object] = _VALUES.decode_lines("\n".join(lines))
+        if len(values) == len(lines):
+            return values
+    return [decoded(line) for line in lines]
+
+
+class _Shape:
+    """Objects that have the same fields: where their message and time are, and which host the last one named."""
+
+    def __init__(self, fields: Mapping[str, object]) -> None:
+        self.message = next(_MESSAGE.present(fields), None)
+        self.time = next(_TIME.present(fields), None)
+        self._naming = (*HOSTS.present(fields), *_INSIDE.present(fields))
+        """Fields that may name the host."""
+        self._last: list[object] | None = None
+        self._host = ""
+
+    def host_of(self, fields: Mapping[str, object]) -> str:
+        """Return the host that an object names: mostly the one before it."""
+        naming = [fields[name] for name in self._naming]
+        if naming != self._last:
+            self._last, self._host = naming, found_in(fields, HOSTS)
+        return self._host
+
+
 class Records:
     """Reads values, and yields the messages in them. Where messages lie is remembered, for few show what they are."""
 
     def __init__(self) -> None:
         self._paths: list[tuple[str, ...]] = []
+        self._shapes: dict[tuple[str, ...], _Shape] = {}
+        """By all their fields in order."""
 
     def read(self, value: object, at: str = "", host: str = "") -> Iterator[Record]:
         """Yield the messages in a value; an object without one is a record without text."""
@@ -86,21 +125,25 @@ class Records:
         if not some:
             yield Record("", in_seconds(found_in(value, _TIME)) or at, found_in(value, HOSTS) or host, value)
 
-    @staticmethod
-    def direct(value: object, text: str) -> Record | None:
+    def direct(self, value: object, text: str, host: str = "") -> Record | None:
         """Return the message that a value in JSON has where most have it; None where a closer look is needed.
 
         ``text`` is the value as it was written: without a word of the OOM killer's no other part of it is the message.
-        It may be empty where it has none.
+        It may be empty where it has none. ``host`` is that of what the value lies in.
         """
         if type(value) is not dict or "rows" in value:
             return None
-        message = found_in(value, _MESSAGE)
+        shape = self._shapes.get(fields := tuple(value))
+        if shape is None:
+            if len(self._shapes) >= _MOST_SHAPES:
+                self._shapes.clear()
+            shape = self._shapes[fields] = _Shape(value)
+        message = _text_at(value, shape.message, _MESSAGE)
         if not message or message[0] == "{" or "\n" in message:
             return None
         if has_hint(text) and not has_hint(message) and any(type(inner) in {dict, list} for inner in value.values()):
             return None
-        return Record(message, in_seconds(found_in(value, _TIME)), found_in(value, HOSTS), value)
+        return Record(message, in_seconds(_text_at(value, shape.time, _TIME)), shape.host_of(value) or host, value)
 
     def _walk(self, value: object, at: str, host: str, depth: int, path: tuple[str, ...] = ()) -> Iterator[Record]:
         if depth == 0:
@@ -213,12 +256,16 @@ def _scalar(value: object) -> object:
     return value
 
 
-def found_in(fields: Mapping[str, object], names: tuple[str, ...], depth: int = 4) -> str:
+def _text_at(fields: dict[str, object], place: str | None, names: Names) -> str:
+    """Return what ``found_in`` returns, where the first of the named fields that there are is known."""
+    text = None if place is None else fields[place]
+    return text if type(text) is str and text else found_in(fields, names)
+
+
+def found_in(fields: Mapping[str, object], names: Names, depth: int = 4) -> str:
     """Return the first of the named fields that holds text, also inside what services wrap around it."""
-    for name in names:
-        value = fields.get(name)
-        if value is None:
-            continue
+    for name in names.present(fields):
+        value = fields[name]
         if isinstance(value, dict):
             value = _scalar(value)
         elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
@@ -229,10 +276,10 @@ def found_in(fields: Mapping[str, object], names: tuple[str, ...], depth: int = 
             return str(value)
         if isinstance(value, list) and value and all(isinstance(byte, int) and 0 <= byte < 256 for byte in value):
             return bytes(value).decode(errors="replace")  # journald, where it is no UTF-8
-    for name in _INSIDE:
-        inner = fields.get(name)
+    for name in _INSIDE.present(fields):
+        inner = fields[name]
         if depth and isinstance(inner, dict):
-            inside = (*names, "name") if name == "host" and names is HOSTS else names
+            inside = _HOSTS_AND_NAME if name == "host" and names is HOSTS else names
             if text := found_in(inner, inside, depth - 1):
                 return text
     attributes = fields.get("attributes")
