@@ -93,6 +93,9 @@ def fated_pods(objects: Objects | None, cluster: ClusterSnapshot | None) -> list
     for workload in () if objects is None else objects.workloads:
         if workload.workload.kind == _POD and objects is not None:
             known = workload.workload.pod
+            if isinstance(known, FatedPod):
+                pods.append(known)
+                continue
             try:
                 pods.append(
                     replace(convert(objects.plain(workload), FatedPod), metadata=known.metadata, spec=known.spec)

@@ -53,7 +53,7 @@ def objects_of(files: Inputs, cluster: ClusterSnapshot | None) -> Objects | None
         if files.files:
             raise InvalidOption("files with pods and a cluster cannot be combined", fix="give one of them")
         return cluster.objects
-    return read_objects(files) if files.files else None
+    return read_objects(files, full_statuses=True) if files.files else None
 
 
 def read_before(arguments: argparse.Namespace, files: Inputs, logs: Iterable[str | Log]) -> WhatWasRead:

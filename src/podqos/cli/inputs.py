@@ -88,10 +88,20 @@ def read_objects(
     inputs: Inputs | str,
     stated: Iterable[PriorityClass | RuntimeClass] = (),
     selection: Selection | None = None,
+    *,
+    full_statuses: bool = False,
 ) -> Objects:
-    """Read all files, with progress on a terminal. The answer covers the workloads that ``selection`` selects."""
+    """Read all files, with progress on a terminal. The answer covers the workloads that ``selection`` selects.
+
+    ``full_statuses``: pods that a cluster keeps have their full status.
+    """
     kinds = configured_kinds(inputs.paths if isinstance(inputs, Inputs) else [inputs])
     objects = load(
-        inputs, namespace=namespace_of(selection), progress=progress_line("reading file"), stated=stated, kinds=kinds
+        inputs,
+        namespace=namespace_of(selection),
+        progress=progress_line("reading file"),
+        stated=stated,
+        kinds=kinds,
+        full_statuses=full_statuses,
     )
     return select(objects, selection)

@@ -106,6 +106,14 @@ class Collector:
             tuple(self._refused),
         )
 
+    def take(self, other: Collector) -> None:
+        """Add what another one collected of the same text, which had no problems."""
+        self._workloads += other._workloads
+        self._places += other._places
+        self._others += other._others
+        self._skipped += other._skipped
+        self._snippets += other._snippets
+
     def count_document(self) -> None:
         """Note that there was a document, whatever it contains."""
         self._documents += 1

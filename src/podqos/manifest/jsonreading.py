@@ -22,6 +22,7 @@ from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import FieldProblem, Position, SyntaxProblem, position_at
 from podqos.manifest.text import Chunk, Place, decode
 from podqos.model.pod import Pod, Workload
+from podqos.model.pod_fate import FatedPod
 
 if TYPE_CHECKING:
     from podqos.manifest.strictjson import Positions
@@ -42,26 +43,49 @@ class _PodList(Struct, frozen=True, rename="camel"):
     api_version: Literal["v1"]
 
 
+class _FatedItem(FatedPod, frozen=True, gc=False, rename="camel"):
+    """The same with its full status."""
+
+    kind: Literal["Pod", ""] = ""
+    api_version: Literal["v1", ""] = ""
+
+
+class _FatedPodList(Struct, frozen=True, rename="camel"):
+    kind: Literal["PodList", "List"]
+    items: list[_FatedItem]
+    api_version: Literal["v1"]
+
+
 _OBJECT = re.compile(rb"[ \t\r\n]*+\{")
 _FIRST_KIND = re.compile(rb'"kind"[ \t\r\n]*+:[ \t\r\n]*+"(\w*)"')
 _PEEK_BYTES = 65_536
 
 
-def read_live_pods(source: str, text: bytes) -> Reading | None:
-    """Return the pods of a list if it holds nothing else and all come from an API server."""
+def read_live_pods(source: str, text: bytes, *, full_statuses: bool = False) -> Reading | None:
+    """Return the pods of a list if it holds nothing else and all come from an API server.
+
+    ``full_statuses``: they are ``FatedPod``, if the statuses of all are in order.
+    """
     first_kind = _FIRST_KIND.search(text, 0, _PEEK_BYTES) if _OBJECT.match(text) else None
     if first_kind is None or first_kind[1] not in (b"Pod", b"PodList"):
         return None
+    pods: _PodList | _FatedPodList
     try:
-        pods = model_decoder(_PodList).decode(text)
+        pods = model_decoder(_FatedPodList if full_statuses else _PodList).decode(text)
     except REFUSALS:
-        return None
+        return read_live_pods(source, text) if full_statuses else None
     if pods.kind == "List" and not all(item.kind for item in pods.items):
         return None
     if not _are_live(pods.items):
         return None
-    workloads = tuple(Workload("Pod", pod.metadata, Pod(pod.metadata, pod.spec, pod.status)) for pod in pods.items)
+    workloads = tuple(Workload("Pod", pod.metadata, _without_kind(pod)) for pod in pods.items)
     return Reading(source, workloads, _ItemPlaces(Chunk(0, len(text), "json"), len(workloads)))
+
+
+def _without_kind(item: _Item | _FatedItem) -> Pod:
+    if isinstance(item, _FatedItem):
+        return FatedPod(item.metadata, item.spec, item.status)
+    return Pod(item.metadata, item.spec, item.status)
 
 
 def is_pod_list(envelope: bytes, first_item: bytes) -> bool:
@@ -82,7 +106,7 @@ def live_pods(items: memoryview) -> Sequence[Pod] | None:
     return pods if _are_live(pods) else None
 
 
-def _are_live(pods: list[_Item]) -> bool:
+def _are_live(pods: Sequence[Pod]) -> bool:
     """Whether none of the pods must be looked at more closely."""
     return all(pod.metadata.is_live and pod.spec.containers for pod in pods)
 
@@ -131,16 +155,16 @@ class _Part(Struct, frozen=True):
     api_version: str = ""
 
 
-def read_json(text: bytes, chunk: Chunk, collector: Collector) -> SyntaxProblem | None:
+def read_json(text: bytes, chunk: Chunk, collector: Collector, *, full_statuses: bool = False) -> SyntaxProblem | None:
     """Read a chunk that begins like JSON; if not even its first value is JSON, only return why."""
     try:
-        _read_value(text, chunk, collector)
+        _read_value(text, chunk, collector, full_statuses=full_statuses)
     except REFUSALS:
-        return _read_stream(text, chunk, collector)
+        return _read_stream(text, chunk, collector, full_statuses=full_statuses)
     return None
 
 
-def _read_stream(text: bytes, chunk: Chunk, collector: Collector) -> SyntaxProblem | None:
+def _read_stream(text: bytes, chunk: Chunk, collector: Collector, *, full_statuses: bool) -> SyntaxProblem | None:
     """Read JSON values one after the other, and report where that fails; return the problem if there is no value."""
     from podqos.manifest.strictjson import spans
 
@@ -154,7 +178,7 @@ def _read_stream(text: bytes, chunk: Chunk, collector: Collector) -> SyntaxProbl
             origin = position_at(string[before:begin], begin - before, origin)
             part = Chunk(start, start + len(string[begin:end].encode()), "json", origin)
             try:
-                _read_value(text, part, collector)
+                _read_value(text, part, collector, full_statuses=full_statuses)
             except REFUSALS as error:
                 raise SyntaxProblem(origin, f"broken JSON: {error}") from None
             count += 1
@@ -167,7 +191,7 @@ def _read_stream(text: bytes, chunk: Chunk, collector: Collector) -> SyntaxProbl
     return None
 
 
-def _read_value(text: bytes, chunk: Chunk, collector: Collector) -> None:
+def _read_value(text: bytes, chunk: Chunk, collector: Collector, *, full_statuses: bool) -> None:
     """Read one JSON value; if it is broken as a whole, raise what msgspec raises before anything is taken in."""
     parts = _parts(text[chunk.start : chunk.end])
     whole: Plain = None if parts[0].path else PLAIN_DECODER.decode(parts[0].raw)
@@ -188,7 +212,8 @@ def _read_value(text: bytes, chunk: Chunk, collector: Collector) -> None:
             collector.add_syntax_problem(problem, is_strict=holds_settings(value))
         named = collector.name_for_snippet
         for found in objects_in(value, part.path, part.kind, part.api_version, name=named):
-            collector.add_object(found, interpret(found), found.place(chunk), locator.locate)
+            meaning = interpret(found, full_status=full_statuses)
+            collector.add_object(found, meaning, found.place(chunk), locator.locate)
 
 
 def _parts(piece: bytes) -> list[_Part]:

@@ -8,6 +8,7 @@ finds everything wrong. Documents here are plain values, without their notation.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
@@ -143,18 +144,18 @@ def is_list(kind: str, value: Container[str]) -> bool:
     return kind.endswith("List") and "items" in value
 
 
-def interpret(found: KubernetesObject) -> Interpretation:
-    """Return the workload in an object, or what is wrong with it."""
+def interpret(found: KubernetesObject, *, full_status: bool = False) -> Interpretation:
+    """Return the workload in an object, or what is wrong with it; ``full_status``: a pod may be a ``FatedPod``."""
     holder = holder_of(found)
     if holder is None:
         return Interpretation(findings=_kind_findings(found))
-    what = workload_in(holder, found.value)
+    what = workload_in(holder, found.value, full_status=full_status)
     return what if found.snippet is None else Interpretation(what.workload, (found.snippet.notice, *what.findings))
 
 
-def workload_in(holder: PodHolder, value: dict[str, Plain]) -> Interpretation:
+def workload_in(holder: PodHolder, value: dict[str, Plain], *, full_status: bool = False) -> Interpretation:
     """Return the workload in an object of a kind that holds a pod, or what is wrong with it."""
-    workload = _quick(holder, value)
+    workload = _quick(holder, value, full_status=full_status)
     return Interpretation(workload) if workload is not None else _thorough(holder, value)
 
 
@@ -181,10 +182,10 @@ def _kind_findings(found: KubernetesObject) -> tuple[FieldProblem, ...]:
     return (FieldProblem((field,), what, fix),)
 
 
-def _quick(holder: PodHolder, value: dict[str, Plain]) -> Workload | None:
+def _quick(holder: PodHolder, value: dict[str, Plain], *, full_status: bool) -> Workload | None:
     """Return the workload if it is regular."""
     try:
-        workload = _build(holder, value)
+        workload = _build(holder, value, full_status=full_status)
         spec = _mapping(_at(value, holder.pod_path), "spec")
         if not workload.is_live and (value.get("status") or _has_unknown_fields(spec)):
             return None
@@ -232,12 +233,13 @@ class _Controller(Struct, frozen=True, gc=False):
     metadata: ObjectMeta = ObjectMeta()
 
 
-def _build(holder: PodHolder, value: dict[str, Plain]) -> Workload:
+def _build(holder: PodHolder, value: dict[str, Plain], *, full_status: bool = False) -> Workload:
     """Convert an object; whatever does not fit raises one of several exceptions."""
     if not holder.pod_path:
         metadata = convert(value.get("metadata", {}), ObjectMeta)
-        status = convert(value.get("status", {}), PodStatus) if metadata.is_live else PodStatus()
-        return Workload(holder.kind, metadata, Pod(metadata, convert(value["spec"], PodSpec), status))
+        spec = convert(value["spec"], PodSpec)
+        status = value.get("status", {}) if metadata.is_live else {}
+        return Workload(holder.kind, metadata, _pod(metadata, spec, status, full_status=full_status))
     scale: Scale
     if holder.pod_path == _IN_SPEC:
         controller = convert(value, _Controller)
@@ -270,6 +272,15 @@ def _build(holder: PodHolder, value: dict[str, Plain]) -> Workload:
         cron=cron,
         is_ordinary=_is_ordinary(holder, value),
     )
+
+
+def _pod(metadata: ObjectMeta, spec: PodSpec, status: Plain, *, full_status: bool) -> Pod:
+    if full_status:
+        from podqos.model.pod_fate import FatedPod, FullPodStatus
+
+        with suppress(msgspec.ValidationError):
+            return FatedPod(metadata, spec, convert(status, FullPodStatus))
+    return Pod(metadata, spec, convert(status, PodStatus))
 
 
 _IN_SPEC = ("spec", "template")

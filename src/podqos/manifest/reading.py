@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from podqos.manifest.contents import Collector, Reading
 from podqos.manifest.fastyaml import NotPlain, read_plain
+from podqos.manifest.long_lists import long_list
 from podqos.manifest.objects import interpret, objects_in
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import FieldProblem, Position, Severity, SyntaxProblem, position_at
@@ -35,10 +36,11 @@ _BESIDE_METADATA = re.compile(
 )
 
 
-def read(source: str, data: bytes, *, skips_services: bool = False) -> Reading:
+def read(source: str, data: bytes, *, skips_services: bool = False, full_statuses: bool = False) -> Reading:
     """Return everything in the text ``data``; ``source`` is the name to report it under.
 
-    ``skips_services``: Services are not needed, and not parsed.
+    ``skips_services``: Services are not needed, and not parsed. ``full_statuses``: pods that an API server keeps are
+    ``FatedPod``, where their status is in order.
     """
     collector = Collector(source)
     try:
@@ -49,20 +51,20 @@ def read(source: str, data: bytes, *, skips_services: bool = False) -> Reading:
     if begins_like_json(text):
         from podqos.manifest.jsonreading import read_live_pods
 
-        pods = read_live_pods(source, text)
+        pods = read_live_pods(source, text, full_statuses=full_statuses)
         if pods is not None:
             return pods
     for chunk in chunks(text):
         if chunk.notation == "json":
             from podqos.manifest.jsonreading import read_json
 
-            not_json = read_json(text, chunk, collector)
+            not_json = read_json(text, chunk, collector, full_statuses=full_statuses)
             if not_json is not None:  # kubectl then tries YAML, too: {"kind": Pod, …}
                 _read_yaml_strictly(text, replace(chunk, notation="yaml"), collector, not_json)
         else:
             unparsed = unparsed_type(text, chunk, skips_services=skips_services)
             if unparsed is None:
-                _read_yaml(text, chunk, collector)
+                _read_yaml(text, chunk, collector, full_statuses=full_statuses)
             else:
                 collector.add_unparsed(*unparsed, Place(chunk))
     if collector.is_empty:
@@ -70,19 +72,27 @@ def read(source: str, data: bytes, *, skips_services: bool = False) -> Reading:
     return collector.reading()
 
 
-def _read_yaml(text: bytes, chunk: Chunk, collector: Collector) -> None:
+def _read_yaml(text: bytes, chunk: Chunk, collector: Collector, *, full_statuses: bool) -> None:
+    own = text[chunk.start : chunk.end]
+    plain = Collector("")
     try:
-        value = read_plain(text[chunk.start : chunk.end], skims=True)
+        listed = long_list(own)
+        value = read_plain(own, skims=True) if listed is None else listed.envelope
+        objects = objects_in(value, name=collector.name_for_snippet) if listed is None else listed.objects()
+        is_plain = not (_key_beside_metadata(value) or _has_marks(value))
+        for found in objects if is_plain else ():
+            what = interpret(found, full_status=full_statuses)
+            if what.findings:
+                is_plain = False
+                break
+            plain.add_object(found, what, found.place(chunk), _nowhere)
     except NotPlain:
-        _read_yaml_strictly(text, chunk, collector)
-        return
-    objects = [(found, interpret(found)) for found in objects_in(value, name=collector.name_for_snippet)]
-    if any(what.findings for _, what in objects) or _key_beside_metadata(value) or _has_marks(value):
+        is_plain = False
+    if not is_plain:
         _read_yaml_strictly(text, chunk, collector)
         return
     collector.count_document()
-    for found, what in objects:
-        collector.add_object(found, what, found.place(chunk), _nowhere)
+    collector.take(plain)
 
 
 def _nowhere(_path: FieldPath) -> Position:

@@ -57,6 +57,8 @@ class LoadRequest(Struct, frozen=True, kw_only=True):
     """Files that have been read already."""
     keeps_texts: bool = True
     """Whether also texts are kept in which nothing is looked up any more: most of a large repository."""
+    full_statuses: bool = False
+    """Whether pods that a cluster keeps have their full status: how their containers ended."""
     selection: Selection | None = None
     """The workloads an answer covers; None: all of them."""
 
@@ -73,6 +75,7 @@ class LoadOptions(TypedDict, total=False):
     skips_services: bool
     known: Mapping[InputFile, Source] | None
     keeps_texts: bool
+    full_statuses: bool
     selection: Selection | None
 
 
@@ -86,6 +89,7 @@ def load(*paths: Given, progress: Progress | None = None, **options: Unpack[Load
     in addition to the well-known ones, each with the path to its template: ``{"Widget": "spec.podTemplate"}``.
     ``selection`` says which workloads answers are about. ``skips_services``: Services need not be parsed. ``known`` are
     files that were read already. ``keeps_texts``: whether also texts are kept that nothing looks up any more.
+    ``full_statuses``: whether pods that a cluster keeps have their full status.
 
     Policies found in a directory apply to the objects of their own directory and below; those of ``policies``, and of
     files that are named themselves, apply to all. Kustomizations and Helm charts in a directory are left out with a
@@ -134,19 +138,20 @@ def read_sources(files: Sequence[InputFile], request: LoadRequest, spread: Sprea
 def _source(file: InputFile, kinds: Mapping[str, CustomKind], request: LoadRequest) -> Source:
     """Return one file with its contents; one that cannot be opened holds only a problem."""
     file = with_data(file)
-    source = source_of(file, kinds, _reading(file, skips_services=request.skips_services))
+    source = source_of(file, kinds, _reading(file, request))
     if not request.keeps_texts:
         source.let_go(is_looked_up(source.reading))
     return source
 
 
-def _reading(file: InputFile, *, skips_services: bool) -> Reading | None:
+def _reading(file: InputFile, request: LoadRequest) -> Reading | None:
     """Return the contents of a file; None if it cannot be opened, which its source reports."""
     if file.data is None:
         return None
     problems: list[Problem] = []
     with Isolated(problems, file.path):
-        return read(file.path, file.data, skips_services=skips_services)
+        skips_services, full_statuses = request.skips_services, request.full_statuses
+        return read(file.path, file.data, skips_services=skips_services, full_statuses=full_statuses)
     return Reading(file.path, (), (), problems=tuple(problems))
 
 

@@ -43,7 +43,13 @@ def pasted_autopsy(text: bytes, source: PageSource | None) -> PastedAutopsy:
     manifests = () if source is None else source.files
     objects: Objects | None = None
     if cluster is None:
-        objects = load(Inputs([*manifests, *files])) if files else None if source is None else source.objects
+        objects = (
+            load(Inputs([*manifests, *files]), full_statuses=True)
+            if files
+            else None
+            if source is None
+            else source.objects
+        )
     profile = LATEST if cluster is None else cluster.profile
     read = what_is_given(Inputs([*manifests, *(replace(file, path=STDIN) for file in files)]), logs)
     found = autopsy(logs, objects=objects, cluster=cluster, profile=profile, read=read)
