@@ -23,10 +23,10 @@ from podqos.kernel.carriers.cleaning import (
 )
 from podqos.kernel.carriers.prefixes import time_and_host
 from podqos.kernel.carriers.pretty_json import PrettyJSON
-from podqos.kernel.carriers.records import Record, Records, decoded, decoded_lines
+from podqos.kernel.carriers.records import Records, decoded, decoded_lines
 from podqos.kernel.carriers.tables import Table
 from podqos.kernel.carriers.text_lines import TextLines, separated
-from podqos.kernel.carriers.tokens import has_hint, has_several
+from podqos.kernel.carriers.tokens import has_hint, has_several, with_hints
 from podqos.kernel.message import MOST_CHARACTERS, Line, Message
 
 MOST_IN_RECORD = 1 << 20
@@ -95,10 +95,10 @@ class Unwrapper:
         return _split(self._read(lines))
 
     def _read(self, lines: Sequence[str]) -> list[Message]:
-        if self._is_passing and (clean := _as_logged(lines)):
-            return self._lines.read([Line(line, self._entry_at) for line in clean])
         if self._is_passing and all([line[:1] == "{" and line[-1:] == "}" for line in lines]):  # noqa: C419 - faster
             return self._lines.read(self._read_json(lines))
+        if self._is_passing and (clean := _as_logged(lines)):
+            return self._lines.read([Line(line, self._entry_at) for line in clean])
         if len(lines) > _FEW and self._is_passing:  # some of them are as they were logged
             half = len(lines) // 2
             return [*self._read(lines[:half]), *self._read(lines[half:])]
@@ -148,12 +148,12 @@ class Unwrapper:
 
     def _read_json(self, lines: Sequence[str]) -> list[Line]:
         """Read lines of JSON."""
-        may_hold_hint = has_hint("\n".join(lines))
+        hinting = with_hints(lines)
         found: list[Line] = []
-        records: list[Record] = []
+        records: list[Line] = []
         is_passing = self._is_passing
-        for line, value in zip(lines, decoded_lines(lines), strict=True):
-            record = self._records.direct(value, line if may_hold_hint else "") if is_passing else None
+        for number, (line, value) in enumerate(zip(lines, decoded_lines(lines), strict=True)):
+            record = self._records.direct(value, has_hint=number in hinting) if is_passing else None
             if record is not None:
                 records.append(record)
                 continue
@@ -164,25 +164,20 @@ class Unwrapper:
         self._of_records(records, found)
         return found
 
-    def _of_records(self, records: Sequence[Record], found: list[Line]) -> None:
+    def _of_records(self, records: Sequence[Line], found: list[Line]) -> None:
         """Read the messages in records, most of which are as they were logged."""
         texts = [record.text for record in records]
         is_plain = not (self._is_printable or self._is_markup or any(["\n" in text for text in texts]))  # noqa: C419
         if texts and is_plain and _are_clean(texts):
-            found += [Line(record.text, record.at, record.host, record.fields, True) for record in records]
+            found += records
         else:
             self._of_either(records, found)
 
     def _read_laid_out(self, lines: Sequence[str], start: int, found: list[Line]) -> int:
         """Read records that are laid out over many lines, or the first of these lines; return where others begin."""
-        number = start
-        records: list[Record] = []
-        while number < len(lines) and (read := self._pretty.read_record(lines, number)) is not None:
-            records += read.records
-            number += read.lines
-        if number > start:
-            self._of_records(records, found)
-            return number
+        if (read := self._pretty.read_records(lines, start)) is not None:
+            self._of_records(read.records, found)
+            return start + read.lines
         self._of_either(self._pretty.feed(lines[start][:MOST_IN_RECORD]), found)
         return start + 1
 
@@ -228,7 +223,7 @@ class Unwrapper:
             self._is_json_after_text = True
         return value if isinstance(value, dict | list) else None
 
-    def _of_either(self, read: Iterable[Record | str], found: list[Line]) -> None:
+    def _of_either(self, read: Iterable[Line | str], found: list[Line]) -> None:
         for record in read:
             if isinstance(record, str):
                 self._of_text([record], found)

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from podqos.kernel.carriers.records import HOSTS, NAMED, Record, Records, decoded, found_in, is_pair, named_values
-from podqos.kernel.carriers.tokens import has_hint
+from podqos.kernel.carriers.records import (
+    HOSTS,
+    NAMED,
+    Records,
+    decoded,
+    decoded_lines,
+    found_in,
+    is_pair,
+    named_values,
+)
+from podqos.kernel.carriers.tokens import has_hint, with_hints
+from podqos.kernel.message import Line
 
 _OPENS = re.compile(r'\s*+(?:\}\s{0,4},\s{0,4})?(?:"(?:[^"\\]|\\.){0,200}"\s{0,8}:\s{0,8})?(?:\[\s{0,8}){0,3}[\[{]\s*+')
 _ANSIBLE = re.compile(r"\w{2,12}: \[([A-Za-z0-9][\w.-]{0,252})\](?: => \(item=.{0,200}\))? => \{\s*+")
+_LISTS_VALUES = re.compile(r"\[\n\s*[\[{]")
+_PAIRS = [set(pair) for pair in NAMED]
 _ENDS = {"{": "}", "[": "]"}
 _MOST_LINES = 8000
 _MOST_BYTES = 1 << 20
@@ -37,10 +48,10 @@ class _Surroundings(NamedTuple):
 
 
 class LaidOut(NamedTuple):
-    """A record that was read whole."""
+    """Records that were read whole."""
 
     lines: int
-    records: Iterable[Record]
+    records: list[Line]
 
 
 class PrettyJSON:
@@ -79,7 +90,7 @@ class PrettyJSON:
         self._frames = [_Frame("", bracket == "[", []) for bracket in brackets]
         return True
 
-    def feed(self, line: str) -> Iterator[Record | str]:
+    def feed(self, line: str) -> Iterator[Line | str]:
         """Read a line; yield the records that it ends, or the lines as text if they are no JSON."""
         text = line.strip()
         self._taken.append(line)
@@ -106,7 +117,7 @@ class PrettyJSON:
         elif len(frame.lines) == _MANY:
             yield from self._strings(frame)
 
-    def _strings(self, frame: _Frame) -> Iterator[Record]:
+    def _strings(self, frame: _Frame) -> Iterator[Line]:
         """Yield the first of many lines in a list: they may be a whole log."""
         value = decoded("[" + "\n".join(frame.lines).rstrip(", ") + "]")
         if isinstance(value, list) and all(isinstance(each, str) for each in value):
@@ -114,38 +125,48 @@ class PrettyJSON:
             frame.lines.clear()
             self._taken, self._bytes = [], 0
 
-    def read_record(self, lines: Sequence[str], start: int) -> LaidOut | None:
-        """Read an element of a list that lies in lines whole; None where none begins, or its parts are records, too."""
+    def read_records(self, lines: Sequence[str], start: int) -> LaidOut | None:
+        """Read elements of a list that lie in lines whole; None where none begins, or its parts are records, too."""
         opening = lines[start]
         bracket = opening.strip()
         if not self._frames[-1].is_list or bracket not in _ENDS:
             return None
         indent, end = opening[: -len(opening.lstrip())], _ENDS[bracket]
-        ends = (indent + end, f"{indent}{end},")
-        stop = next((at for at in range(start + 1, len(lines)) if lines[at] in ends), None)
-        if stop is None:
-            return None
-        inside = lines[start + 1 : stop]
-        if any(line[-1:] == "[" and after.lstrip()[:1] in {"[", "{"} for line, after in pairwise(inside)):
-            return None
-        text = "\n".join([bracket, *inside, end])
-        value = decoded(text)
+        ends = {indent + end, f"{indent}{end},"}
+        texts: list[str] = []
+        begins = [start]
+        for stop in [at for at in range(start + 1, len(lines)) if lines[at] in ends]:
+            texts.append("\n".join([bracket, *lines[begins[-1] + 1 : stop], end]))
+            begins.append(stop + 1)
+            if stop + 1 == len(lines) or lines[stop + 1] != opening:
+                break
+        records: list[Line] = []
+        read = 0
+        hinting = with_hints(texts)
+        for text, value in zip(texts, decoded_lines(texts), strict=True):
+            found = None if _LISTS_VALUES.search(text) else self._read_value(value, has_hint=read in hinting)
+            if found is None:
+                break
+            if found:
+                records += found
+                self._taken, self._bytes, self.has_hint = [], 0, False
+            else:
+                self._frames[-1].lines.append(f"{text},")
+                self._taken += lines[begins[read] : begins[read + 1]]
+                self._bytes += len(text)
+            read += 1
+        return LaidOut(begins[read] - start, records) if read else None
+
+    def _read_value(self, value: object, *, has_hint: bool) -> list[Line] | None:
+        """Return the messages in an element of a list; None where it is none by itself."""
         host, names = self._around
         if isinstance(value, list) and names:
-            records = [*self._records.read_row(names, value, host)]
-        elif value is None or not self._is_record(value) or (isinstance(value, list) and not _is_of_pairs(value)):
+            return [*self._records.read_row(names, value, host)]
+        if value is None or not self._is_record(value) or (isinstance(value, list) and not _is_of_pairs(value)):
             return None
-        elif direct := self._records.direct(value, text, host):
-            records = [direct]
-        else:
-            records = [each for each in self._records.read(value, "", host) if each.text]
-        if records:
-            self._taken, self._bytes, self.has_hint = [], 0, False
-        else:
-            self._frames[-1].lines.append(f"{text},")
-            self._taken += lines[start : stop + 1]
-            self._bytes += len(text)
-        return LaidOut(stop + 1 - start, records)
+        if direct := self._records.direct(value, host, has_hint=has_hint):
+            return [direct]
+        return [each for each in self._records.read(value, "", host) if each.text]
 
     def drop(self) -> None:
         """Forget what is open."""
@@ -161,7 +182,7 @@ class PrettyJSON:
     def _is_json(text: str) -> bool:
         return text[0] in '"{}[]-0123456789tfn' and (text[0] != '"' or text[-1] in '",[{]}0123456789el')
 
-    def _close(self) -> Iterator[Record | str]:
+    def _close(self) -> Iterator[Line | str]:
         frame, self._known = self._frames.pop(), None
         inner = "\n".join(frame.lines).rstrip(", \n")
         text = f"[{inner}]" if frame.is_list else f"{{{inner}}}"
@@ -192,7 +213,7 @@ class PrettyJSON:
         if not self._frames[-1].is_list:
             return False
         if isinstance(value, dict):
-            return not any(value.keys() == set(pair) for pair in NAMED)
+            return len(value) != 2 or not any(value.keys() == pair for pair in _PAIRS)
         return isinstance(value, list) and bool(value) and (is_pair(value) or named_values(value) is not None)
 
     @property
@@ -225,5 +246,5 @@ def _decoded_fields(frame: _Frame) -> dict[str, object]:
 def _is_of_pairs(values: list[object]) -> bool:
     """Whether no element of a list is a record by itself."""
     return is_pair(values) or all(
-        isinstance(inner, dict) and any(inner.keys() == set(pair) for pair in NAMED) for inner in values
+        isinstance(inner, dict) and any(inner.keys() == pair for pair in _PAIRS) for inner in values
     )

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 import msgspec
 
+from podqos.kernel.carriers import tokens
 from podqos.kernel.carriers.prefixes import in_seconds
-from podqos.kernel.carriers.tokens import has_hint
+from podqos.kernel.message import Line
 
 
 class Names:
@@ -56,15 +56,6 @@ _MOST_SHAPES = 64
 _WHEN = re.compile(r"\d{10,19}(?:\.\d{1,9})?|\d{4}-\d\d-\d\d[T ]\S{5,30}|\d\d:\d\d:\d\d\S{0,10}")
 _VALUES = msgspec.json.Decoder()
 _SCALARS = ("stringValue", "intValue", "doubleValue", "boolValue", "S", "N", "$date", "$oid")
-
-
-class Record(NamedTuple):
-    """A message in a record."""
-
-    text: str
-    at: str
-    host: str
-    fields: Mapping[str, object]
 
 
 def decoded(line: str) -> object:
@@ -111,7 +102,7 @@ class Records:
         self._shapes: dict[tuple[str, ...], _Shape] = {}
         """By all their fields in order."""
 
-    def read(self, value: object, at: str = "", host: str = "") -> Iterator[Record]:
+    def read(self, value: object, at: str = "", host: str = "") -> Iterator[Line]:
         """Yield the messages in a value; an object without one is a record without text."""
         if not isinstance(value, dict):
             yield from self._walk(value, at, host, _DEEPEST)
@@ -123,13 +114,14 @@ class Records:
                 some = True
                 yield record
         if not some:
-            yield Record("", in_seconds(found_in(value, _TIME)) or at, found_in(value, HOSTS) or host, value)
+            at, host = in_seconds(found_in(value, _TIME)) or at, found_in(value, HOSTS) or host
+            yield Line("", at, host, value, is_record=True)
 
-    def direct(self, value: object, text: str, host: str = "") -> Record | None:
+    def direct(self, value: object, host: str = "", *, has_hint: bool) -> Line | None:
         """Return the message that a value in JSON has where most have it; None where a closer look is needed.
 
-        ``text`` is the value as it was written: without a word of the OOM killer's no other part of it is the message.
-        It may be empty where it has none. ``host`` is that of what the value lies in.
+        ``has_hint``: whether there is a word of the OOM killer's in it. Without one no other part of it is the message.
+        ``host`` is that of what the value lies in.
         """
         if type(value) is not dict or "rows" in value:
             return None
@@ -141,16 +133,17 @@ class Records:
         message = _text_at(value, shape.message, _MESSAGE)
         if not message or message[0] == "{" or "\n" in message:
             return None
-        if has_hint(text) and not has_hint(message) and any(type(inner) in {dict, list} for inner in value.values()):
+        if has_hint and not tokens.has_hint(message) and any(type(inner) in {dict, list} for inner in value.values()):
             return None
-        return Record(message, in_seconds(_text_at(value, shape.time, _TIME)), shape.host_of(value) or host, value)
+        at = in_seconds(_text_at(value, shape.time, _TIME))
+        return Line(message, at, shape.host_of(value) or host, value, is_record=True)
 
-    def _walk(self, value: object, at: str, host: str, depth: int, path: tuple[str, ...] = ()) -> Iterator[Record]:
+    def _walk(self, value: object, at: str, host: str, depth: int, path: tuple[str, ...] = ()) -> Iterator[Line]:
         if depth == 0:
             return
         if isinstance(value, str):
-            if has_hint(value):
-                yield Record(value, at, host, {})
+            if tokens.has_hint(value):
+                yield Line(value, at, host, {}, is_record=True)
         elif isinstance(value, dict):
             yield from self._of_object(value, at, host, depth, path)
         elif isinstance(value, list):
@@ -158,7 +151,7 @@ class Records:
 
     def _of_object(
         self, fields: dict[str, object], at: str, host: str, depth: int, path: tuple[str, ...] = (), *, text: str = ""
-    ) -> Iterator[Record]:
+    ) -> Iterator[Line]:
         at, host = in_seconds(found_in(fields, _TIME)) or at, found_in(fields, HOSTS) or host
         names, rows = fields.get("columns") or fields.get("fields"), fields.get("rows")
         if isinstance(names, list) and isinstance(rows, list):
@@ -166,15 +159,17 @@ class Records:
             return
         nested = {name: inner for name, inner in fields.items() if isinstance(inner, dict | list)}
         text = text or found_in(fields, _MESSAGE) or ("" if path else self._known(fields))
-        if text and (not nested or has_hint(text) or not any(_holds_hint(inner, depth) for inner in nested.values())):
-            if path and has_hint(text):
+        if text and (
+            not nested or tokens.has_hint(text) or not any(_holds_hint(inner, depth) for inner in nested.values())
+        ):
+            if path and tokens.has_hint(text):
                 self._learn(path)
-            yield Record(text, at, host, fields)
+            yield Line(text, at, host, fields, is_record=True)
             return
         for name, inner in fields.items():
-            if isinstance(inner, str) and has_hint(inner):
+            if isinstance(inner, str) and tokens.has_hint(inner):
                 self._learn((*path, name))
-                yield Record(inner, at, host, fields)
+                yield Line(inner, at, host, fields, is_record=True)
                 return
         for name, inner in nested.items():
             yield from self._walk(inner, at, host, depth - 1, (*path, name))
@@ -194,26 +189,26 @@ class Records:
                 return text
         return ""
 
-    def _of_list(self, values: list[object], at: str, host: str, depth: int) -> Iterator[Record]:
+    def _of_list(self, values: list[object], at: str, host: str, depth: int) -> Iterator[Line]:
         named = named_values(values)
         if named is not None:
             yield from self._of_object(named, at, host, depth - 1)
             return
         if is_pair(values):
-            yield Record(str(values[1]), in_seconds(str(values[0])), host, {})
+            yield Line(str(values[1]), in_seconds(str(values[0])), host, {}, is_record=True)
             return
         is_text = sum(isinstance(inner, str) for inner in values[:8]) > len(values[:8]) // 2
         for inner in values[:_MOST_VALUES]:
             if isinstance(inner, str) and is_text:
-                yield Record(inner, at, host, {})
+                yield Line(inner, at, host, {}, is_record=True)
             else:
                 yield from self._walk(inner, at, host, depth - 1)
 
-    def read_row(self, names: list[object], row: list[object], host: str) -> Iterator[Record]:
+    def read_row(self, names: list[object], row: list[object], host: str) -> Iterator[Line]:
         """Yield the message in a row of a table."""
         return self._of_table(names, [row], "", host, _DEEPEST)
 
-    def _of_table(self, names: list[object], rows: list[object], at: str, host: str, depth: int) -> Iterator[Record]:
+    def _of_table(self, names: list[object], rows: list[object], at: str, host: str, depth: int) -> Iterator[Line]:
         called = [str(name.get("name", "")) if isinstance(name, dict) else str(name) for name in names]
         for row in rows:
             if isinstance(row, list):
@@ -233,7 +228,7 @@ def is_pair(values: list[object]) -> bool:
 
 def _holds_hint(value: object, depth: int) -> bool:
     if isinstance(value, str):
-        return has_hint(value)
+        return tokens.has_hint(value)
     if depth == 0 or not isinstance(value, dict | list):
         return False
     return any(_holds_hint(inner, depth - 1) for inner in (value.values() if isinstance(value, dict) else value))

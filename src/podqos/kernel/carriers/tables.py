@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 
 from podqos.kernel.carriers.prefixes import in_seconds
-from podqos.kernel.carriers.records import Record, Records, decoded
+from podqos.kernel.carriers.records import Records, decoded
 from podqos.kernel.carriers.tokens import has_hint
+from podqos.kernel.message import Line
 
 _COLUMN = re.compile(r"[\"']?[@_A-Za-z][\w @.()\[\]/:-]{0,60}[\"']?")
 _MESSAGES = frozenset(
@@ -55,7 +56,7 @@ class Table:
                 return cls(names, separator, records)
         return None
 
-    def feed(self, line: str) -> Iterator[Record | str]:
+    def feed(self, line: str) -> Iterator[Line | str]:
         """Yield the message of a row; the line as it is, where it is none. A field may hold several lines."""
         self._open.append(line)
         text = "\n".join(self._open)
@@ -81,7 +82,7 @@ class Table:
             if value is not None:
                 yield from self._records.read(value, at, host)
                 return
-        yield Record(row[number], at, host, {})
+        yield Line(row[number], at, host, is_record=True)
 
     def end(self) -> Iterator[str]:
         """Yield the lines of a row that did not end."""
