@@ -18,6 +18,7 @@ from podqos.survival.autopsy.what_was_read import WhatWasRead
 if TYPE_CHECKING:
     from podqos.model.node import Node
     from podqos.model.pod_fate import FatedPod
+    from podqos.objects.files import LeftOut
     from podqos.objects.kubectl_text.parts import PastedParts
     from podqos.objects.kubectl_text.reader import TextReader
 
@@ -155,6 +156,16 @@ def told_together(
         pods_nodes=frozenset().union(*(own.nodes for own in rows)),
     )
     return [reader.pasted(known) for reader in readers], quiet
+
+
+def with_left_out(quiet: Quiet, left_out: LeftOut) -> Quiet:
+    """Return what was only counted together with what was among objects."""
+    return replace(
+        quiet,
+        pods=quiet.pods + left_out.pods,
+        events=quiet.events + left_out.events,
+        pods_nodes=quiet.pods_nodes | left_out.nodes,
+    )
 
 
 def _may_tell_of_evictions(reader: TextReader) -> bool:

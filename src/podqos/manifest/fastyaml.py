@@ -79,7 +79,8 @@ _UNREAD = rf"""
 @cache
 def _pattern(*, skims: bool) -> re.Pattern[str]:
     """Return what matches a token; ``skims``: what nothing reads belongs to the token of its key."""
-    unread = rf"(?:{_UNREAD}|)" if skims else "(?P<at>)"
+    # Blank lines are one token where nothing counts lines.
+    unread = rf"(?:\n++|{_UNREAD}|)" if skims else "(?P<at>)"
     return re.compile(
         rf"""
           ( [ ]*+ {_DASHES} (?: {_KEY}: (?:[ ]++|(?=\n)) |) )
@@ -106,6 +107,11 @@ _BATCH = 1 << 18
 _LONGEST_LINE = 1_000_000  # matching takes up to a hundred times as many bytes as a line has characters
 
 
+def has_odd_characters(data: bytes, text: str) -> bool:
+    """Whether a text, which ``data`` encodes, has characters that no plain document has."""
+    return bool(data.translate(None, _COMMON_CHARACTERS)) and _ODD_CHARACTER.search(text) is not None
+
+
 def tokens(data: bytes, *, skims: bool = False) -> Iterator[Token]:
     """Yield the tokens of a document, which cover all of it; raise ``NotPlain`` where that cannot be.
 
@@ -116,7 +122,7 @@ def tokens(data: bytes, *, skims: bool = False) -> Iterator[Token]:
         text = data.decode()
     except UnicodeDecodeError:
         raise NotPlain from None
-    if data.translate(None, _COMMON_CHARACTERS) and _ODD_CHARACTER.search(text) is not None:
+    if has_odd_characters(data, text):
         raise NotPlain
     if len(text) > _LONGEST_LINE and max(map(len, text.split("\n"))) > _LONGEST_LINE:
         raise NotPlain

@@ -16,7 +16,7 @@ from podqos.manifest.kinds import item_type
 from podqos.manifest.objects import KubernetesObject, is_list, objects_in
 from podqos.manifest.plain import Plain
 
-_ITEMS = re.compile(rb"(?:\A|(?<=\n))items:[ ]*+\n(?=- )")
+_ITEMS = re.compile(rb"(?:\A|(?<=\n))items:[ ]*+\n(?=(?:#\n)?\n*+- )")
 _BEHIND = re.compile(rb"\n(?!- |[ \n#]|\Z)")
 _NEXT = b"\n- "
 _BATCH = 1 << 18

@@ -52,10 +52,14 @@ _IN_LOGS = (
 _SNAPSHOT = (b'{"takenAt":', b'{"apiVersion":"podqos.dev/')
 
 
-def told_apart(paths: Iterable[str | Log]) -> tuple[list[InputFile], list[str | Log]]:
-    """Return the files with objects, which are read, and the logs, which are not (of a pipe, only the beginning is)."""
+def told_apart(paths: Iterable[str | Log], *, is_everything: bool = False) -> tuple[list[InputFile], list[str | Log]]:
+    """Return the files with objects, which are read, and the logs, which are not (of a pipe, only the beginning is).
+
+    ``is_everything``: nothing else is known, such as a cluster; of a long list what tells nothing is then counted.
+    """
     objects: list[InputFile] = []
     logs: list[str | Log] = []
+    paths = list(paths)
     for given in paths:
         found = given if isinstance(given, Log) else _begun(given)
         path = found.name if isinstance(found, Log) else found
@@ -74,15 +78,24 @@ def told_apart(paths: Iterable[str | Log]) -> tuple[list[InputFile], list[str | 
             logs.append(found)
             continue
         with opened(found) as stream:
-            data = b"".join(iter(lambda: stream.read(_READ_BYTES), b""))
-        if len(data) <= _MOST_TEXT_BYTES and any(mark in data for mark in _IN_LOGS):
-            own, rest = _split(as_utf_8(data), path, "")
-            if isinstance(rest, Log) and rest.head.strip(b"-. \t\r\n"):
-                objects += own
-                logs.append(rest)
-                continue
-        objects.append(read_file(InputFile(path, data=data)))
+            data = _start_of(stream)
+            if len(data) <= _MOST_TEXT_BYTES and any(mark in data for mark in _IN_LOGS):
+                own, rest = _split(as_utf_8(data), path, "")
+                if isinstance(rest, Log) and rest.head.strip(b"-. \t\r\n"):
+                    objects += own
+                    logs.append(rest)
+                    continue
+            objects.append(read_file(_read_list(path, data, stream, is_alone=is_everything and len(paths) == 1)))
     return objects, logs
+
+
+def _read_list(path: str, data: bytes, stream: LogStream, *, is_alone: bool) -> InputFile:
+    """Return a file, of which ``data`` was read; a long list that is ``is_alone`` without what is only counted."""
+    from podqos.reading.quiet_objects import LEAST_BYTES, sifted
+
+    if is_alone and len(data) >= LEAST_BYTES:
+        return sifted(path, data, stream)
+    return InputFile(path, data=b"".join((data, *iter(lambda: stream.read(_READ_BYTES), b""))))
 
 
 def is_text(path: str) -> bool:
@@ -101,7 +114,7 @@ def what_is_given(files: Inputs, logs: Iterable[str | Log]) -> WhatWasRead:
     data = [file.data for file in files.files if file.data and file.path not in both]
     return WhatWasRead(
         lines=sum(text.count(b"\n") + (not text.endswith(b"\n")) for text in data),
-        bytes=sum(map(len, data)),
+        bytes=sum(map(len, data)) + sum(file.left_out.bytes for file in files.files),
         logs=tuple(STDIN if isinstance(log, Log) else log for log in logs),  # a pipe cannot be read again
         files=tuple(files.places),
     )
@@ -149,7 +162,7 @@ def _split(data: bytes, path: str, whole: str | Log) -> tuple[list[InputFile], s
 def read_file(file: InputFile) -> InputFile:
     """Return a file of objects with its contents; an unreadable one is returned unchanged."""
     file = with_data(file)
-    return file if file.data is None else replace(file, data=_unwrapped(file.data))
+    return file if file.data is None or file.reading is not None else replace(file, data=_unwrapped(file.data))
 
 
 def _unwrapped(data: bytes) -> bytes:

@@ -128,9 +128,11 @@ def objects_of(
 
 def read_sources(files: Sequence[InputFile], request: LoadRequest, spread: Spread = one_by_one) -> list[Source]:
     """Return files with their contents; whoever reads a file opens it, too."""
-    known = request.known or {}
-    new = [file for file in files if file not in known] if known else files
     reading = partial(_source, kinds=custom_kinds(request.kinds), request=request)
+    known = request.known
+    if not known:
+        return list(spread(reading, files, size_of(files)))
+    new = [file for file in files if file not in known]
     sources = iter(spread(reading, new, size_of(new)))
     return [known[file] if file in known else next(sources) for file in files]
 
@@ -146,8 +148,8 @@ def _source(file: InputFile, kinds: Mapping[str, CustomKind], request: LoadReque
 
 def _reading(file: InputFile, request: LoadRequest) -> Reading | None:
     """Return the contents of a file; None if it cannot be opened, which its source reports."""
-    if file.data is None:
-        return None
+    if file.data is None or file.reading is not None:
+        return file.reading
     problems: list[Problem] = []
     with Isolated(problems, file.path):
         skips_services, full_statuses = request.skips_services, request.full_statuses

@@ -109,7 +109,8 @@ def run(arguments: argparse.Namespace) -> int:
     if STDIN in arguments.files and sys.stdin.isatty():
         print("podqos: paste a log or the output of kubectl, then press Ctrl-D", file=sys.stderr)
     viewer = "" if arguments.html is None else _viewer()
-    found, logs = told_apart(arguments.logs)
+    is_everything = not (pod or arguments.filename or arguments_name_cluster(arguments))
+    found, logs = told_apart(arguments.logs, is_everything=is_everything)
     cluster, of_nodes = scene_of(arguments, pod)
     files = object_files(arguments, Inputs(found))
     objects = objects_of(files, cluster)
@@ -122,6 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
         kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
         growth_bytes_per_second=arguments.growth,
         profile=profile_of(arguments),
+        left_out=files.left_out,
         read=read_before(arguments, files, logs),
     )
     namespace = arguments.namespace or ""
