@@ -68,7 +68,9 @@ _TEXT = re.compile(
 )
 _AMOUNT = re.compile(r": (?:[0-9]{1,9}(?:m|k|[KMGT]i|[MGT])|\"[0-9]{1,15}\"|'[0-9]{1,15}')\n")
 _NUMBER = re.compile(r": (?<!exitCode: )(?<!signal: )(?:0|[1-9][0-9]{0,8})\n")
-_OPEN = re.compile(r"""(?:: |- )(?:"(?:[^"\\\n]|\\.)*+\n|'[^'\n]*+(?:''[^'\n]*+)*\n|[\[{](?![^\[\]{}\n]*[\]}]\n))""")
+_OPEN = re.compile(
+    r"""(?:: |- )(?:"[^"\\\n]*+(?:\\.[^"\\\n]*+)*\n|'[^'\n]*+(?:''[^'\n]*+)*\n|[\[{](?![^\[\]{}\n]*[\]}]\n))"""
+)
 """What goes on in the next line, or may."""
 _UID = re.compile(r"\n    uid: [\"']?([0-9A-Za-z-]++)[\"']?\n")
 _NODE = re.compile(r"\n    nodeName: [\"']?([0-9A-Za-z.-]++)[\"']?\n")
