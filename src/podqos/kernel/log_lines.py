@@ -32,6 +32,7 @@ from podqos.kernel.message import MOST_CHARACTERS, Line, Message
 MOST_IN_RECORD = 1 << 20
 """Of a line that holds a whole report, escaped."""
 _MOST_FIELDS = 64
+_MOST_BEGUN = 64
 _FEW = 16
 """Lines that are read one by one where not all are as they were logged."""
 _SHORTEST_JOINED = 200
@@ -51,6 +52,8 @@ class Unwrapper:
         self._lines = TextLines()
         self._records = Records()
         self._pretty = PrettyJSON(self._records)
+        self._begun: Sequence[str] = ()
+        """The first lines of a record that is laid out, whose other lines are read next."""
         self._table: Table | None = None
         self._is_first = True
         self._is_printable = False
@@ -95,6 +98,8 @@ class Unwrapper:
         return _split(self._read(lines))
 
     def _read(self, lines: Sequence[str]) -> list[Message]:
+        if self._begun:
+            lines, self._begun = [*self._begun, *lines], ()
         if self._is_passing and all([line[:1] == "{" and line[-1:] == "}" for line in lines]):  # noqa: C419 - faster
             return self._lines.read(self._read_json(lines))
         if self._is_passing and (clean := _as_logged(lines)):
@@ -134,11 +139,14 @@ class Unwrapper:
     def skip(self) -> None:
         """Know that the next line is not the one that follows in the log; what waits has been flushed."""
         self._pretty.drop()
+        self._begun = ()
 
     def end(self) -> list[Message]:
         """Return what the last line left incomplete."""
         found: list[Line] = []
         self._end_entry(found)
+        for line in self._begun:
+            self._of_either(self._pretty.feed(line[:MOST_IN_RECORD]), found)
         self._of_text(self._pretty.end(), found)
         if self._table is not None:
             self._of_text(self._table.end(), found)
@@ -177,7 +185,12 @@ class Unwrapper:
         """Read records that are laid out over many lines, or the first of these lines; return where others begin."""
         if (read := self._pretty.read_records(lines, start)) is not None:
             self._of_records(read.records, found)
-            return start + read.lines
+            start += read.lines
+            if not read.is_cut or len(lines) - start > _MOST_BEGUN:
+                return start
+            self._begun = lines[start:]
+            self._pretty.has_hint = self._pretty.has_hint or has_hint("\n".join(self._begun))
+            return len(lines)
         self._of_either(self._pretty.feed(lines[start][:MOST_IN_RECORD]), found)
         return start + 1
 

@@ -52,6 +52,8 @@ class LaidOut(NamedTuple):
 
     lines: int
     records: list[Line]
+    is_cut: bool
+    """Whether the lines that follow begin another, and do not end it."""
 
 
 class PrettyJSON:
@@ -155,7 +157,9 @@ class PrettyJSON:
                 self._taken += lines[begins[read] : begins[read + 1]]
                 self._bytes += len(text)
             read += 1
-        return LaidOut(begins[read] - start, records) if read else None
+        after = begins[read]
+        is_cut = read == len(texts) and after < len(lines) and lines[after] == opening
+        return LaidOut(after - start, records, is_cut) if read else None
 
     def _read_value(self, value: object, *, has_hint: bool) -> list[Line] | None:
         """Return the messages in an element of a list; None where it is none by itself."""
