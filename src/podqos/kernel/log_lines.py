@@ -105,8 +105,8 @@ class Unwrapper:
         if self._is_passing and (clean := _as_logged(lines)):
             return self._lines.read([Line(line, self._entry_at) for line in clean])
         if len(lines) > _FEW and self._is_passing:  # some of them are as they were logged
-            half = len(lines) // 2
-            return [*self._read(lines[:half]), *self._read(lines[half:])]
+            some = [lines[start : start + _FEW] for start in range(0, len(lines), _FEW)]
+            return [message for few in some for message in self._read(few)]
         found: list[Line] = []
         number = 0
         while number < len(lines):

@@ -37,6 +37,8 @@ _OWN = (
     "Out of memory: Kill",
     "Killed process ",
 )
+_TASK = re.compile(r"\[ {0,12}+[0-9]{1,10}+\](?: {1,16}+[0-9]{1,15}+){4} {1,16}+-?[0-9]", re.ASCII)
+"""A row of the table of tasks."""
 _OLD_CHOICE = ("or a child", "and children")
 
 
@@ -70,6 +72,8 @@ class KillLine(Struct, frozen=True, gc=False):
 
 def is_killers_own(text: str) -> bool:
     """Whether nothing but the kernel's OOM killer begins a line like this."""
+    if text.startswith("[") and _TASK.match(text):
+        return True
     return text.startswith(_OWN) or "invoked oom-killer: gfp_mask=0x" in text
 
 
