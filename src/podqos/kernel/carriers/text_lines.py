@@ -356,12 +356,13 @@ class TextLines:
     def _located(self, text: str) -> Carried:
         """Return a line without a prefix that has not been learned: by its message, or by a known form."""
         start = tokens.start_of(text)
-        if start > 0 and text[:start].strip() and not prefixes.is_prose(text[:start]):
+        is_bare = start >= 0 and self._is_bare(text[:start])
+        if start > 0 and not is_bare and not prefixes.is_prose(text[:start]):
             at, host = prefixes.time_and_host(text[:start])
             if self._added < _MOST_ADDED and not prefixes.leaves(text, text[start:]):
                 self._add(text[:start])
             return Carried(text[start:], at, host, is_marked=True)
-        if start == 0 or (start > 0 and not text[:start].strip()):
+        if is_bare:
             return Carried(text[start:], "", "", is_marked=False)
         form = prefixes.known(text)
         before = tokens.before_name(form.text) if start < 0 else None
@@ -373,6 +374,10 @@ class TextLines:
             return replace(form, text=rest)
         at, host = prefixes.time_and_host(text[: len(text) - len(rest)])
         return Carried(rest, at, host, is_marked=True)
+
+    def _is_bare(self, before: str) -> bool:
+        """Whether nothing precedes a message, or only what precedes the rest of a broken line, too."""
+        return not before.strip() or (self._outer is not None and self._outer.fullmatch(before) is not None)
 
     def _mind_prefix(self, place: int) -> None:
         """Know a prefix as that of most lines once it is that of several in a row."""
