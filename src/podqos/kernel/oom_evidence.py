@@ -68,11 +68,18 @@ def complete(report: OOMReport) -> None:
     if report.columns is not None and _is_filtered(report):
         report.is_cut = True
     report.task_cgroup = report.task_cgroup or report.group  # all of it died, the victim with it
+    if report.constraint is Constraint.MEMCG and not _is_below(report.task_cgroup, report.oom_cgroup):
+        report.oom_cgroup = None  # a part of its path is lost
+
+
+def _is_below(path: str | None, other: str | None) -> bool:
+    """Whether a cgroup lies in another one, or is it, as the victim's does."""
+    return path is None or other in {None, ROOT} or f"{path}/".startswith(f"{other}/")
 
 
 def _proven(report: OOMReport) -> Constraint | None:
     """Return what ran out by the lines around the kill; None where none proves it."""
-    if report.counters or report.statistics_of or report.trace.is_cgroups:
+    if report.counters or report.statistics is not None or report.trace.is_cgroups:
         return Constraint.MEMCG  # only the report of a cgroup has them
     if report.trace.is_cgroups is False:
         return Constraint.NONE

@@ -47,7 +47,7 @@ _RESERVES = re.compile(r"lowmem_reserve\[\]:((?: \d{1,12}){1,8})")
 _BUDDIES = re.compile(r"(?:Node (\d{1,5}) )?(\w{1,16}): \d{1,12}\*(\d{1,3})kB ")
 _BLOCKS = re.compile(r"([1-9]\d{0,11})\*(\d{1,9})kB(?: \(([A-Z]{1,8})\))?")
 HEADER = re.compile(r"\[ {0,6}pid {0,6}\] (.{10,200}) name")
-ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d.*)")
+ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d{1,10}(?: .*|$))")
 _AMOUNT = re.compile(r"(total-vm|vsz|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,13})kB")
 _VICTIM_ADJ = re.compile(r"oom_score_adj:(-?\d{1,5})")
 _LOST = re.compile(
@@ -128,10 +128,17 @@ def read_summary(report: OOMReport, text: str, kind: str) -> None:
         report.oom_cgroup = ROOT
     elif limited := _between(text, ",oom_memcg=", ",task_memcg="):
         # 5.0 calls the constraint of a cgroup NONE.
-        report.oom_cgroup, report.constraint = limited, Constraint.MEMCG
-    report.task_cgroup = text.rpartition(",task=")[0].partition(",task_memcg=")[2] or report.task_cgroup
+        report.oom_cgroup, report.constraint = whole_path(limited), Constraint.MEMCG
+    report.task_cgroup = whole_path(text.rpartition(",task=")[0].partition(",task_memcg=")[2]) or report.task_cgroup
     if chosen := chosen_of(text):
         report.chosen, report.chosen_name = chosen
+
+
+def whole_path(path: str) -> str | None:
+    """Return the path of a cgroup without quotes behind it; None for what is left of one."""
+    path = path.rstrip("\"'`,;)")
+    is_whole = path == ROOT or not (path.endswith(("/", "-", "\\")) or "..." in path or "\ufffd" in path)
+    return path if path and is_whole else None
 
 
 def _between(text: str, start: str, end: str) -> str | None:
@@ -248,7 +255,7 @@ def _read_statistics(report: OOMReport, text: str) -> bool:
     """Read a line of what the cgroup holds: since 5.3 one per figure, before it one per cgroup below it."""
     if text.startswith("Memory cgroup stats") and (found := _STATISTICS.match(text)):
         sums = report.statistics = report.statistics or {}
-        report.statistics_of = report.statistics_of or found[1]
+        report.statistics_of = report.statistics_of or whole_path(found[1])
         own: dict[str, int] = {}
         for name, kilobytes in _OLD_STATISTIC.findall(text, found.end())[:_MOST_STATISTICS]:
             if name in _OF_EACH:
@@ -274,10 +281,10 @@ def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
         report.release = int(release[1]), int(release[2])
         return True
     if text.startswith("Task in ") and (task_in := _TASK_IN.match(text)):
-        report.task_cgroup, report.oom_cgroup = task_in[1], task_in[2]
+        report.task_cgroup, report.oom_cgroup = whole_path(task_in[1]), whole_path(task_in[2] or "")
         report.constraint = Constraint.MEMCG
     elif report.task_cgroup is not None and (limit_of := _LIMIT_OF.match(text)):
-        report.oom_cgroup = limit_of[1]
+        report.oom_cgroup = whole_path(limit_of[1])
     elif report.nodes is None and " cpuset=" in text and (cpuset := _CPUSET.match(text)):
         report.nodes = node_numbers(cpuset[1])
     elif text.startswith("Out of memory") and _NONE_KILLABLE.match(text):
