@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import html
 import io
 import json
+import pprint
 import quopri
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
+from urllib.parse import quote, quote_plus
 
 Carrier = Callable[[list[str]], str]
 
@@ -551,6 +554,76 @@ CARRIERS |= {
         f"{n * 0x9E3779B97F4A7C15 % (1 << 64):016x}-4fc3 node-1 {line}\n" for n, line in enumerate(dmesg(lines), 1)
     ),
 }
+
+
+def _status_bar(lines: list[str]) -> str:
+    bar = '[0] 0:bash- 1:dmesg*                   "node-1" 15:19 05-Jan-26\n'
+    return "".join(line + "\n" + bar * (number % 12 == 11) for number, line in enumerate(lines))
+
+
+def _cut(form: str, width: int = 91) -> Carrier:
+    """Return the carrier that breaks lines at a column, and puts something around the rest of each."""
+
+    def make(lines: list[str]) -> str:
+        first, rest = form.split("\n")
+        broken = [
+            (rest if at else first).format(line[at : at + width], n=number, more="\\" * (at + width < len(line)))
+            for number, line in enumerate(lines, 1)
+            for at in range(0, len(line), width)
+        ]
+        return "\n".join(broken) + "\n"
+
+    return whole(make)
+
+
+def _mail_in_base64(lines: list[str]) -> str:
+    head = "Subject: OOM\nMIME-Version: 1.0\nContent-Transfer-Encoding: base64\n\n"
+    return head + base64.encodebytes(("Hi,\r\n" + "\r\n".join(lines) + "\r\n").encode()).decode()
+
+
+def _mail_with_an_attachment(lines: list[str]) -> str:
+    head = (
+        'Content-Type: multipart/mixed; boundary="x"\n\n--x\nContent-Type: text/plain\n\nsee below\n\n--x\n'
+        'Content-Disposition: attachment; filename="dmesg.txt"\nContent-Transfer-Encoding: base64\n\n'
+    )
+    return head + base64.encodebytes("\n".join(lines).encode()).decode() + "\n--x--\n"
+
+
+CARRIERS |= {
+    "syslog over tcp": whole(
+        lambda lines: "".join(f"{len(f'<4>1 {ISO} {HOST} kernel - - - {line}')} <4>1 {ISO} {HOST} kernel - - - {line}" for line in lines)
+    ),
+    "gelf with a full message": records(
+        lambda line: {"version": "1.1", "host": HOST, "short_message": line[:40], "full_message": line, "timestamp": 1767626367.7}, dmesg
+    ),
+    "gelf, a report in one": document(
+        lambda lines: {"host": HOST, "short_message": lines[0][:30], "full_message": "\n".join(lines), "timestamp": 1767626367.7},
+        dmesg, indent=None,
+    ),
+    "tmux's status bar": whole(_status_bar),
+    "bat, wrapped": _cut("{n:4d}   \u2502 {}\n       \u2502 {}"),
+    "broken with a backslash": _cut("{}{more}\n{}{more}"),
+    "broken with an arrow": _cut("{}\n\u21aa {}"),
+    "pprint": whole(lambda lines: pprint.pformat(lines, width=100) + "\n"),
+    "strings joined by plus": whole(lambda lines: "var log = " + " +\n  ".join(f"'{line}\\n'" for line in lines) + ";\n"),
+    "strings of Go": whole(lambda lines: "[" + " ".join(json.dumps(line) for line in lines) + "]\n"),
+    "rows in a statement of SQL": whole(
+        lambda lines: "VALUES " + ",".join(f"({n},'{HOST}','{line}')" for n, line in enumerate(lines)) + ";\n"
+    ),
+    "mail in base64": whole(_mail_in_base64),
+    "mail with an attachment": whole(_mail_with_an_attachment),
+    "base64": whole(lambda lines: base64.encodebytes("\n".join(lines).encode()).decode()),
+    "base64 in one line": whole(lambda lines: base64.b64encode("\n".join(lines).encode()).decode() + "\n"),
+    "an address": whole(lambda lines: "https://example.org/?log=" + quote("\n".join(lines)) + "\n"),
+    "a form": whole(lambda lines: "log=" + quote_plus("\n".join(lines)) + "\n"),
+    "breaks that a page allows": whole(lambda lines: "".join(html.escape(line).replace("/", "/<wbr>") + "<br>\n" for line in lines)),
+    "read as Windows-1252": whole(
+        lambda lines: "".join(line.replace("  ", " \u00a0").encode().decode("cp1252") + "\n" for line in lines)
+    ),
+    "gitlab with times": each("2026-01-05T15:19:27.708440Z 01O {}"),
+    "severity before kernel": each("Jan  5 15:19:27 node-1 warning kernel: {}", plain),
+    "export of a query": table(["insertId", "jsonPayload.MESSAGE", "resource.labels.node_name", "timestamp"], lambda line: ["q", line, HOST, ISO]),
+}  # fmt: skip
 
 
 NEWEST_FIRST: dict[str, Carrier] = {

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.carriers import CARRIERS, HOST, NEWEST_FIRST, Carrier, dmesg, each, folded, plain, syslog, wrapped
-from kernel.oom_logs import cgroup, killed, machine, table
+from kernel.oom_logs import CONTAINER, cgroup, killed, machine, table
 from podqos.answers.autopsy import AutopsyRequest, autopsies
 from podqos.kernel.carriers.prefixes import known
 
@@ -50,9 +50,19 @@ REPORTS = {
 }
 
 
-def answered(text: str) -> tuple[object, set[tuple[str, str]]]:
+def of_the_pod() -> list[str]:
+    """Return the report of an old kernel about a container of a pod."""
+    at = OLD.index("Task in /docker/a killed as a result of limit of /docker")
+    return [
+        *OLD[:at],
+        f"Task in {CONTAINER} killed as a result of limit of {CONTAINER}",
+        *(line for line in OLD[at + 1 :] if "/docker" not in line),
+    ]
+
+
+def answered(text: str | bytes) -> tuple[object, set[tuple[str, str]]]:
     """Return what is told of a log, and when and where it happened."""
-    found = autopsies([nullcontext(io.BytesIO(text.encode()))], AutopsyRequest())
+    found = autopsies([nullcontext(io.BytesIO(text.encode() if isinstance(text, str) else text))], AutopsyRequest())
     told = json.loads(msgspec.json.encode(found))
     for field in ("read", "nextSteps"):  # how many lines there were, and what to do at that time on that host
         told.pop(field, None)
@@ -132,6 +142,30 @@ def test_hosts_that_write_at_the_same_time_are_no_log_with_the_newest_line_first
         ("machine", 3, True),
         ("container", 2, True),
     }
+
+
+@pytest.mark.parametrize("form", ["{}", "\u201c{}\u201d", "\u2013 {}"])
+@pytest.mark.parametrize("space", [" ", "\u00a0"])
+def test_a_text_of_windows_has_plain_spaces_quotes_and_dashes(form, space):
+    for name, lines in REPORTS.items():
+        text = each(form)([line.replace("  ", f"{space} ") for line in lines]).replace("-", "\u2013")
+        assert answered(text.encode("cp1252"))[0] == BARE[name], name
+
+
+@pytest.mark.parametrize(
+    ("limited", "scope"),
+    [
+        (CONTAINER, "container"),
+        (f"{CONTAINER}'", "container"),
+        (CONTAINER[:-9], "cgroup"),
+        (f"{CONTAINER[:40]}/", "cgroup"),
+        (f"{CONTAINER[:40]}...{CONTAINER[-20:]}", "cgroup"),
+    ],
+)
+def test_a_path_that_lost_a_part_says_only_that_a_cgroup_was_full(limited, scope):
+    lines = [line.replace(f"of {CONTAINER}", f"of {limited}") for line in of_the_pod()]
+    told, _ = answered("\n".join(lines) + "\n")
+    assert [kill["scope"] for kill in told["kills"]] == [scope]
 
 
 @pytest.mark.parametrize("make", [wrapped, folded])

@@ -11,6 +11,7 @@ from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.log_marks import Mark, Needle, has_plain_spaces, next_mark
 from podqos.answers.other_killers import MARKS, NOTICE_MARKS, Topic
 from podqos.answers.repeated_lines import RepeatedLines
+from podqos.kernel.carriers.encodings import parts, text_of
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Unwrapper
 from podqos.kernel.message import Message
@@ -202,7 +203,7 @@ class _LogReading:
     def _begin_chunk(self, chunk: bytes) -> None:
         side = self._side
         if self._is_first:
-            self._unwrapper.begin(chunk[:_LINE_BYTES].decode(errors="replace"))
+            self._unwrapper.begin(text_of(chunk[:_LINE_BYTES]))
             self._beside = 0 if side is None else side.begin(chunk)
             if not has_plain_spaces(chunk):
                 self._beginnings = (*_BEGINNINGS, _WITHOUT_SPACES)
@@ -367,12 +368,12 @@ class _LogReading:
                 rest = lines.pop()
                 self._position = limit - len(rest)
                 self._beside -= len(lines)
-                return b"\n".join(lines).decode(errors="replace").split("\n")
+                return text_of(b"\n".join(lines)).split("\n")
         end = len(chunk) if end < 0 else end
         self._position = end + 1
         self._beside -= 1
         longest = _LINE_BYTES if self._is_wary else MOST_IN_RECORD
-        return [chunk[position : min(end, position + longest)].decode(errors="replace")]
+        return [text_of(chunk[position : min(end, position + longest)])]
 
     def _is_passing_beside(self) -> bool:
         """Whether lines matter only because of a mark beside them."""
@@ -524,7 +525,7 @@ def _chunks(stream: LogStream) -> Iterator[bytes]:
 def _with_line_feeds(stream: LogStream) -> Iterator[bytes]:
     """Yield the parts of a log whose lines may end as on Windows, or as serial consoles write them."""
     held = b""
-    while read := stream.read(_CHUNK_BYTES):
+    for read in parts(stream, _CHUNK_BYTES):
         if held or b"\r" in read:
             part = held + read
             held = b"\r" if part.endswith(b"\r") else b""

@@ -41,7 +41,16 @@ _ENTRY = re.compile(r"[^\s\d]{1,12} (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})
 _PLAIN = bytes(code for code in range(32, 127) if code not in b"\\&^{'\"<;#") + b"\n"
 """What needs no closer look, wherever it stands."""
 _SPECIAL = ("#0", "', ", "[s=", '["')
+_QUOTES = frozenset("'\"")
+_STRING = re.compile(
+    r"\s{0,200}(?P<opened>[\[(]?)[bru]?(?P<quote>['\"]).*(?P=quote)(?P<end>,|[\])};]{1,3},?)?\s{0,40}$"
+)
 _BETWEEN = re.compile(r"(?<=\}),?\s{0,4}(?=\{\")")
+
+
+_QUOTES_OF_BYTES = (b"'", b'"')
+_ENDS_WITH_STRING = re.compile(r"\s{0,200}[\[({]?[bru]?(['\"]).*\1\s{0,40}$").match
+"""A string that nothing follows."""
 
 
 class Unwrapper:
@@ -59,13 +68,17 @@ class Unwrapper:
         self._is_printable = False
         self._is_json_after_text = False
         self._soft = ""
+        self._continued = ""
+        """A line that ends with a backslash: the next one goes on with it."""
+        self._is_list = False
+        """Whether lines are strings in source code: one that no comma or line end follows goes on with the next one."""
         self._entry_at = ""
         self._is_markup = False
 
     @property
     def is_waiting(self) -> bool:
         """Whether lines wait for others."""
-        return self._lines.is_waiting or self._pretty.is_open or self._entry is not None
+        return self._lines.is_waiting or self._pretty.is_open or self._entry is not None or bool(self._continued)
 
     @property
     def looks_back(self) -> bool:
@@ -130,6 +143,7 @@ class Unwrapper:
             or self._table is not None
             or self._entry is not None
             or self._pretty.is_open
+            or self._continued
         )
 
     def flush(self) -> list[Message]:
@@ -150,8 +164,8 @@ class Unwrapper:
         self._of_text(self._pretty.end(), found)
         if self._table is not None:
             self._of_text(self._table.end(), found)
-        if self._soft:
-            self._of_text([self._soft], found)
+        for line in filter(None, (self._soft, self._continued)):
+            self._of_text([line], found)
         return _split([*self._lines.read(found), *self._lines.flush(), *self._lines.end()])
 
     def _read_json(self, lines: Sequence[str]) -> list[Line]:
@@ -195,6 +209,17 @@ class Unwrapper:
         return start + 1
 
     def _feed(self, line: str, found: list[Line]) -> None:
+        if self._continued:
+            rest = line.lstrip()
+            if rest.startswith("\\ ") or (self._is_list and rest[:1] in _QUOTES):
+                line = rest[1:]
+            line, self._continued = self._continued + line, ""
+        if self._joins(line):
+            self._continued = line.rstrip()[:-1]
+            return
+        if line.endswith("\\") and not line.endswith(("\\\\", "\x1b\\")) and len(line) < MOST_CHARACTERS:
+            self._continued = line[:-1]
+            return
         if line.startswith("__CURSOR="):
             self._end_entry(found)
             self._export(line[:MOST_CHARACTERS], found)
@@ -202,6 +227,15 @@ class Unwrapper:
             self._export(line[:MOST_CHARACTERS], found)
         elif not (line.lstrip()[:1] in {"{", "["} and self._pretty.begins(line)):
             self._of_line(line, found)
+
+    def _joins(self, line: str) -> bool:
+        """Whether a line is a string that the next one goes on with, as Python prints long ones and C joins them."""
+        string = _STRING.match(line)
+        if string is None:
+            return False
+        has_end = string["end"] is not None or line.rstrip()[-3:-1] == "\\n"
+        self._is_list = self._is_list or has_end or bool(string["opened"])
+        return self._is_list and not has_end and len(line) < MOST_CHARACTERS
 
     def _of_line(self, line: str, found: list[Line]) -> None:
         if self._is_first and line.strip():
@@ -327,6 +361,8 @@ def _are_clean(lines: Sequence[str]) -> bool:
     if not text.isascii():
         return False
     if odd := text.encode().translate(None, _PLAIN):
+        if any(mark in odd for mark in _QUOTES_OF_BYTES) and any(map(_ENDS_WITH_STRING, lines)):
+            return False
         if odd.strip(b"<#\"';") or odd.count(b"<") != text.count("TASK>"):
             return False
         if any(mark in text for mark in _SPECIAL):

@@ -19,6 +19,7 @@ from math import inf
 from typing import IO, Protocol
 
 from podqos.errors import HostError, InputError
+from podqos.kernel.carriers.encodings import text_of
 from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.message import MOST_CHARACTERS, Message
 from podqos.kernel.oom_reader import OOMReader
@@ -246,7 +247,7 @@ class _Lines:
 
 
 def _text(line: bytes) -> str:
-    return line[: MOST_CHARACTERS * 4].decode(errors="replace")
+    return text_of(line[: MOST_CHARACTERS * 4])
 
 
 class _Pipe:

@@ -6,6 +6,7 @@ Everything here is cheap for lines that have none of it, and linear for lines th
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 _NOTHING = dict.fromkeys((0xAD, 0x180E, 0xFEFF, 0xFFF9, *range(0x200B, 0x2010), *range(0x2060, 0x2065)))
 _SPACES = dict.fromkeys((0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " ")
@@ -35,7 +36,7 @@ _COLOUR = re.compile(
 _ENTITY = re.compile(r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,10});")
 _TAG = re.compile(
     r"</?(?:pre|code|br|p|div|span|td|tr|th|thead|tbody|table|li|ul|ol|tt|font|b|i|u|em|strong|samp|kbd|html|body|a|small"
-    r"|blockquote|ins|del|mark|center|line|log|event|message|msg|text)(?:\s[^<>]{0,4000})?/?>|<!\[CDATA\[|\]\]>",
+    r"|blockquote|ins|del|mark|center|wbr|line|log|event|message|msg|text)(?:\s[^<>]{0,4000})?/?>|<!\[CDATA\[|\]\]>",
     re.IGNORECASE,
 )
 _ATTRIBUTE = re.compile(
@@ -55,9 +56,13 @@ _NEWLINES = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"(?<=['\"]), (?=['\"])")
+_TUPLES = re.compile(r"(?<=['\"])\),\s?\((?=[\d'\"])")
+"""Rows of a statement in SQL."""
+_FRAME = re.compile(r"(\d{2,5}) (?=<\d{1,3}>)")
+"""Before a message of syslog's over TCP: its length (RFC 6587)."""
 _FEW = 2
-_ESCAPED_END = re.compile(r"(?:\\r)?\\n[\"'),;\s]{0,6}$")
-_LONGEST_END = 10
+_ESCAPED_END = re.compile(r"(?:\\r)?\\n[\"'),;+.&\s]{0,8}$")
+_LONGEST_END = 12
 _SHORTEST_SOFT, _LONGEST_SOFT = 70, 77
 _MOST_ENTITIES = 2
 
@@ -65,7 +70,7 @@ _MOST_ENTITIES = 2
 def cleaned(line: str, *, is_markup: bool = False) -> str:
     """Return a line without colour and escapes, of markup without tags, and with plain spaces, quotes and hyphens."""
     if not line.isascii() and _NOT_PLAIN.search(line):
-        line = line.translate(_PLAIN)
+        line = _read_once(line).translate(_PLAIN)
     if "\0" in line:
         line = line.replace("\0", "")
     if "\x1b" in line or "#033" in line or ("[" in line and _has_escape(line)):
@@ -78,6 +83,14 @@ def cleaned(line: str, *, is_markup: bool = False) -> str:
         line = _ESCAPED.sub(r"\1", line).replace("\\t", " ")
     if "^" in line:
         line = _CONTROL.sub("", line).replace("^I", "\t")
+    return line
+
+
+def _read_once(line: str) -> str:
+    """Return a line whose UTF-8 was read as Windows-1252, and encoded once more, as it was."""
+    if "\u00c2" in line or "\u00e2\u20ac" in line:
+        with suppress(UnicodeError):
+            return line.encode("cp1252").decode()
     return line
 
 
@@ -130,10 +143,26 @@ def pieces(line: str) -> list[str]:
     """Return the lines in a line whose line ends were escaped, or that is a list of quoted lines."""
     if line.count("', '") + line.count("', \"") > (_FEW if not line.startswith("['") else 0):
         return _QUOTED.split(line)
+    if "),(" in line and len(rows := _TUPLES.split(line)) > _FEW:
+        return rows
+    if line.startswith('["') and line.count('" "') > _FEW:
+        return line.split('" "')
+    if line[:1].isdigit() and len(framed := _framed(line)) > 1:
+        return framed
     is_marked = "\\" in line or "#012" in line or "<b" in line or "<B" in line or "</" in line
     if is_marked or "\x0b" in line or not line.isascii():
         return _NEWLINES.split(line)
     return [line]
+
+
+def _framed(line: str) -> list[str]:
+    """Return the messages in a line, each after its length."""
+    found: list[str] = []
+    start = 0
+    while frame := _FRAME.match(line, start):
+        start = frame.end() + int(frame[1])
+        found.append(line[frame.end() : start])
+    return found
 
 
 def is_quoted_printable(line: str) -> bool:

@@ -53,20 +53,21 @@ _TIMES = tuple(
 )
 """From the surest to the least sure."""
 _NAME = r"([A-Za-z0-9][\w.-]{0,252})"
-_HOST_KEY = r"(?:host|hostname|host_?name|_HOSTNAME|node|node_?name|nodeName|computer)"
+_HOST_KEY = r"(?:host|hostname|host\.(?:host)?name|host_?name|_HOSTNAME|node|node_?name|nodeName|computer)"
+_SEVERITY = r"(?:(?:kern|user|daemon)\.\w{1,8}|emerg|alert|crit|err|error|warn|warning|notice|info|debug)"
 _HOSTS = tuple(
     map(
         re.compile,
         (
-            rf"(?:^|[\s,;{{\"'(]){_HOST_KEY}[\"']?\s{{0,2}}[=:](?:>)?\s{{0,2}}[\"']?{_NAME}(?![\w:/])",
-            rf"(?:^|[\s|,\"]){_NAME}(?:\s{{1,4}}(?:kern|user|daemon)\.\w{{1,8}})?\s{{1,4}}kernel(?:\[\d{{1,10}}\])?(?::|\s-)",
+            rf"(?:^|[\s,;{{\"'(:.]){_HOST_KEY}[\"']?\s{{0,2}}[=:](?:>)?\s{{0,2}}[\"']?{_NAME}(?![\w:/])",
+            rf"(?:^|[\s|,\"]){_NAME}(?:\s{{1,4}}{_SEVERITY})?\s{{1,4}}kernel(?:\[\d{{1,10}}\])?(?::|\s-|\s\[)",
             rf"^\W{{0,8}}{_NAME}: kern: ",
             rf":\d\d(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)? {_NAME} \[ {{0,12}}\d{{1,10}}\.\d{{1,9}}\]",
         ),
     )
 )
 _NO_HOST = re.compile(
-    r"\d{1,10}|(?:kern|user|daemon|syslog|local\d)\.\w+|[A-Z][a-z]{2}|std(?:out|err)|UTC|[A-Z]{2,5}T|[FPZ]|[AP]M"
+    r"\d{1,10}|(?:kern|user|daemon|syslog|local\d)\.\w+|[A-Z][a-z]{2}|std(?:out|err)|UTC|[A-Z]{2,5}T|[FPZ]|[AP]M|\d\d[OE]\+?"
     r"|(?i:emerg|alert|crit|critical|err|error|warn|warning|notice|info|debug|kern)|[\d.:,+-]+Z?"
 )
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")

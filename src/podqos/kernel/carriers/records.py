@@ -32,12 +32,25 @@ class Names:
 
 
 _MESSAGE = Names(
-    *("MESSAGE", "message", "Message", "msg", "log", "textPayload", "@message", "jsonPayload", "_raw", "line", "body"),
-    *("SyslogMessage", "LogMessage", "LogEntry", "log_line", "Line", "content", "text"),
+    *(
+        "full_message",
+        "MESSAGE",
+        "message",
+        "Message",
+        "msg",
+        "log",
+        "textPayload",
+        "@message",
+        "jsonPayload",
+        "_raw",
+        "line",
+        "body",
+    ),
+    *("SyslogMessage", "LogMessage", "LogEntry", "log_line", "Line", "content", "text", "short_message"),
 )
 _TIME = Names(
     *("__REALTIME_TIMESTAMP", "_SOURCE_REALTIME_TIMESTAMP", "timestamp", "@timestamp", "time", "ts", "date"),
-    *("timeUnixNano", "_time", "TimeGenerated", "TimeStamp", "Timestamp", "EventTime"),
+    *("timeUnixNano", "_time", "TimeGenerated", "TimeStamp", "Timestamp", "EventTime", "DATE", "ISODATE"),
 )
 HOSTS = Names(
     *("_HOSTNAME", "host", "hostname", "node_name", "node", "instance_id", "@logStream", "logStream", "logStreamName"),

@@ -16,19 +16,29 @@ _MESSAGES = frozenset(
     (
         *("message", "@message", "msg", "log", "line", "_raw", "raw", "syslogmessage", "logmessage", "textpayload"),
         *("body", "content", "event", "text", "logentry", "log line", "log message", "renderedmessage", "description"),
-        *("log_line", "jsonpayload.message", "logline", "entry", "event.original", "_source.message", "payload"),
+        *("log_line", "jsonpayload.message", "logline", "entry", "event.original", "_source", "payload"),
     )
 )
 _TIMES = ("time", "date", "when", "ts")
 _HOSTS = frozenset(
     (
         *("host", "hostname", "host.name", "host_name", "_hostname", "computer", "node", "node_name", "nodename"),
-        *("instance", "@logstream", "logstream", "logstreamname", "_source.host.name", "resource.labels.node_name"),
+        *("instance", "@logstream", "logstream", "logstreamname"),
     )
 )
 _MOST_COLUMNS = 200
 _MOST_LINES = 200
 _SEPARATORS = "\t,;|"
+
+
+def _field(name: str) -> str:
+    """Return what a column is called, without quotes and without the zone of its times."""
+    return name.strip().strip("\"'").lower().partition(" [")[0]
+
+
+def _is_in(names: frozenset[str], name: str) -> bool:
+    """Whether a column is one of those named, perhaps inside of another: ``jsonPayload.message``."""
+    return name in names or name.rpartition(".")[2] in names
 
 
 class Table:
@@ -38,10 +48,12 @@ class Table:
         self._records = records
         self._separator = separator
         self._width = len(names)
-        lower = [name.strip().strip("\"'").lower().partition(" [")[0] for name in names]
-        self._message = next((number for number, name in enumerate(lower) if name in _MESSAGES), None)
+        lower = [_field(name) for name in names]
+        self._message = next((number for number, name in enumerate(lower) if _is_in(_MESSAGES, name)), None)
         self._time = next((number for number, name in enumerate(lower) if any(part in name for part in _TIMES)), None)
-        self._host = next((number for number, name in enumerate(lower) if name in _HOSTS), None)
+        self._host = next((number for number, name in enumerate(lower) if _is_in(_HOSTS, name)), None)
+        if self._host is None and "source" in lower:  # Graylog
+            self._host = lower.index("source")
         self._open: list[str] = []
 
     @classmethod
@@ -51,8 +63,7 @@ class Table:
             names = header.strip("\ufeff \r").split(separator)
             if not 2 <= len(names) <= _MOST_COLUMNS or not all(_COLUMN.fullmatch(name.strip()) for name in names):
                 continue
-            lower = [name.strip().strip("\"'").lower().partition(" [")[0] for name in names]
-            if any(name in _MESSAGES for name in lower):
+            if any(_is_in(_MESSAGES, _field(name)) for name in names):
                 return cls(names, separator, records)
         return None
 
@@ -76,7 +87,7 @@ class Table:
         if len(row) > self._width and number == self._width - 1:  # the last one was not quoted
             row[number] = self._separator.join(row[number:])
         at = "" if self._time is None else in_seconds(row[self._time].strip())
-        host = "" if self._host is None else row[self._host].strip()
+        host = "" if self._host is None or "/" in row[self._host] else row[self._host].strip()
         if row[number].lstrip().startswith("{"):
             value = decoded(row[number].strip())
             if value is not None:

@@ -38,6 +38,9 @@ _LONGEST_END = 200
 _DELIMITER = re.compile(r".*(?:[:\]>|\"'=;,)}]\s{0,4}|\t|\s-\s|\s{2})", re.DOTALL)
 _NAME_QUOTES = "\"'`<>|[] \t"
 _QUOTES = "\"'`([{<>| \t"
+_GUTTER = re.compile(r"[\s\d]{1,40}([|:>\u2502\u22ee])( ?)")
+_CONTINUING = frozenset("\u21aa\u21b3\u2937\u00bb\u2026\u00b7")
+"""What programs put before the rest of a line that they broke."""
 _ROW = re.compile(r"\[\s{0,12}(?:\d{1,10}|pid\s{0,6})\]|\[<")
 
 
@@ -471,6 +474,13 @@ def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
             if not all(map(pattern.match, lacking)):
                 break
             best = pattern
+        gutter = _GUTTER.match("".join(form.words))
+        if gutter is not None:  # only the first line of what is numbered may have its number
+            pattern = re.compile(rf"\s{{0,40}}+\d{{0,20}}+\s{{0,40}}+{re.escape(gutter[1])}{gutter[2]}?")
+            best = pattern if all(map(pattern.match, lacking)) else best
+    marks = {text.lstrip()[:1] for text in lacking}
+    if best is None and len(marks) == 1 and (mark := marks.pop()) in _CONTINUING:
+        return re.compile(rf"\s{{0,40}}+{mark} ?")
     return best
 
 
