@@ -56,6 +56,7 @@ _ROW_FIGURES = re.compile(r"\]\s{1,16}\d{1,10}\s{1,16}\d")
 _JOINED = re.compile(rf"{_START.pattern}|[^\s,;:]{{1,15}} invoked oom-killer: gfp_mask=")
 _KILL_WORDS = re.compile(r"oom-kill(?:er)?:|ill(?:ed)? process \d{1,10}(?:, UID \d{1,10},)? \([^\n]{1,40}?\)")
 _KILLING = re.compile(r"(?:Memory cgroup o|O)ut of|Kill|.{1,15} invoked ")
+_QUOTING = " >|+*#\t"
 _REASON = "Memory cgroup out of memory: "
 _KILLS = ("Memory cgroup out of memory: Killed process", "Out of memory: Killed process")
 _SHORTEST = 3
@@ -131,7 +132,7 @@ def start_of(line: str, begin: int = 0) -> int:
         return -1
     for located in _START.finditer(line, begin, begin + _FARTHEST):
         start = located.start()
-        if located[0].startswith("Kill") and start > begin and _REASON.endswith(line[begin:start].lstrip()):
+        if located[0].startswith("Kill") and start > begin and _REASON.endswith(line[begin:start].lstrip(_QUOTING)):
             return -1  # the rest of a line that was broken
         before = line[start - 1 : start]
         if start <= begin + (before == "-") or not (before.isalnum() or before in "_/-"):

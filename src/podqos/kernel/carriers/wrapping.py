@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from podqos.kernel.carriers.tokens import columns_of, is_statistic, is_whole
+from podqos.kernel.carriers.tokens import LONGEST_NAME, columns_of, is_statistic, is_whole
 
 _FIRST = re.compile(r"\s*(?:\S{0,200}?\w[^0-9\W]-(?=\w{1,40}[^0-9\W])|\S+)")
 _WORD = re.compile(r"\s*\S+")
 _AFTER_PATH = ("are going to be", "killed as a result")
+_INVOKED = " invoked oom-killer"
 _UNSPACED = re.compile(r"oom-kill:(?!.*,task=)|Tasks? in /\S*$|Task in /\S+ killed as a result of limit of /\S*$")
 """A summary up to its task, and paths: there are no spaces in them, so that a line ends inside of a word."""
 _HYPHENATED = re.compile(r"\w-$")
@@ -62,7 +63,7 @@ class Wrapping(NamedTuple):
             if not line.begins and not is_statistic(line.text):
                 return True
         whole = is_whole(joined.rstrip(), columns)
-        if line.begins and whole is not False:
+        if line.begins and whole is not False and not _ends_name(joined, line.text):
             return False
         if not joined.strip():
             return True
@@ -105,9 +106,14 @@ def learned(lines: Sequence[Physical]) -> Wrapping | None:
         *(Wrapping(width, is_hard=False, is_hyphenated=is_hyphenated) for width in _widths(lines)),
     )
     results = [_tried(lines, way) for way in ways]
-    best = max(range(len(ways)), key=lambda number: results[number][1])
-    proofs, _ = results[best]
-    return ways[best] if proofs > 0 else None
+    best = max(range(len(ways)), key=lambda number: results[number][1:])
+    return ways[best] if results[best][0] > 0 else None
+
+
+def _ends_name(joined: str, text: str) -> bool:
+    """Whether a name that lines were broken in may end here: that of the process that asked for memory."""
+    name, invoked, _ = text.partition(_INVOKED)
+    return bool(invoked) and len(joined.strip()) + len(name) <= LONGEST_NAME
 
 
 def _length(line: Physical) -> int:
@@ -125,12 +131,13 @@ def _widths(lines: Sequence[Physical]) -> tuple[int, int]:
     return max((spaced, *cut)), spaced
 
 
-def _tried(lines: Sequence[Physical], way: Wrapping) -> tuple[int, int]:
-    """Return how many messages become whole, and how well all of them agree with the way."""
+def _tried(lines: Sequence[Physical], way: Wrapping) -> tuple[int, int, int]:
+    """Return how many messages become whole, how well all of them agree with the way, and minus what is left over."""
     proofs = score = names = loose = 0
     groups = grouped(lines, way)
-    columns = max((columns_of(text) for text, _ in groups), default=0)
+    columns = next(filter(None, (columns_of(text) for text, _ in groups)), 0)
     for text, numbers in grouped(lines, way, columns) if columns else groups:
+        columns = columns_of(text) or columns
         whole = is_whole(text.rstrip(), columns)
         score -= whole is False
         if len(numbers) < 2:
@@ -147,11 +154,11 @@ def _tried(lines: Sequence[Physical], way: Wrapping) -> tuple[int, int]:
         elif was_whole and text.startswith("[") and lines[numbers[1]].is_naked and way.width <= _WIDEST_TERMINAL:
             names += 1
     # That names have more than one line proves something only where no line is left that has no prefix.
-    return proofs + (0 if loose else names), score
+    return proofs + (0 if loose else names), score, -loose
 
 
 def grouped(lines: Iterable[Physical], way: Wrapping, columns: int = 0) -> list[tuple[str, list[int]]]:
-    """Return messages, each with the numbers of its lines."""
+    """Return messages, each with the numbers of its lines; ``columns`` are those of rows before the first header."""
     groups: list[tuple[str, list[int]]] = []
     before: Physical | None = None
     for number, line in enumerate(lines):
@@ -161,7 +168,7 @@ def grouped(lines: Iterable[Physical], way: Wrapping, columns: int = 0) -> list[
                 groups[-1] = way.joined(text, before, line), [*numbers, number]
                 before = line
                 continue
+            columns = columns_of(text) or columns
         groups.append((line.message, [number]))
-        columns = columns or columns_of(line.message)
         before = line
     return groups
