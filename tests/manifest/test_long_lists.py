@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.manifest import long_lists, lookup
+from podqos.manifest import alike, long_lists, lookup
 from podqos.manifest.lookup import Lookup
 from podqos.manifest.reading import read
 from podqos.model.pod_fate import FatedPod
@@ -85,10 +85,8 @@ def test_a_list_that_is_read_in_pieces_means_the_same(monkeypatch: pytest.Monkey
 @pytest.mark.usefixtures("_short_pieces")
 def test_no_piece_of_a_long_list_is_much_longer_than_the_others(monkeypatch: pytest.MonkeyPatch):
     sizes = []
-    read_plain = long_lists.read_plain
-    monkeypatch.setattr(
-        long_lists, "read_plain", lambda data, **options: sizes.append(len(data)) or read_plain(data, **options)
-    )
+    split = alike.AlikeItems.split
+    monkeypatch.setattr(alike.AlikeItems, "split", lambda self, data: sizes.append(len(data)) or split(self, data))
     assert len(read("f", listed(pods(100))).workloads) == 100
     assert max(sizes) < 2000 < sum(sizes)
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 
+from podqos.manifest.alike import AlikeItems
 from podqos.manifest.fastyaml import NotPlain, read_plain
 from podqos.manifest.kinds import item_type
 from podqos.manifest.objects import KubernetesObject, is_list, objects_in
@@ -41,9 +43,9 @@ class LongList:
     def objects(self) -> Iterator[KubernetesObject]:
         """Yield its objects; raise ``NotPlain`` once something is not plain."""
         kind, api_version = str(self.envelope["kind"]), str(self.envelope["apiVersion"])
-        index = 0
+        alike, index = AlikeItems(), 0
         for piece in range(len(self._bounds) - 1):
-            for item in self._read(piece, skims=True):
+            for item in self._skimmed(piece, alike):
                 yield from objects_in(item, ("items", index), *item_type(kind, api_version))
                 index += 1
 
@@ -55,10 +57,17 @@ class LongList:
                 self._firsts.append(self._firsts[-1] + 1 + self._text.count(_NEXT, start, end - 1))
         piece = bisect_right(self._firsts, index) - 1
         if self._last[0] != piece:
-            self._last = piece, self._read(piece, skims=False)
+            self._last = piece, self._read(piece)
         return self._last[1][index - self._firsts[piece]]
 
-    def _read(self, piece: int, *, skims: bool) -> list[Plain]:
+    def _skimmed(self, piece: int, alike: AlikeItems) -> list[Plain]:
+        """Return what the items of a piece say, but for what no model reads."""
+        start, end = self._bounds[piece : piece + 2]
+        with suppress(NotPlain):
+            return [alike.value(item, shape) for item, shape in alike.split(self._text[start:end])]
+        return self._read(piece, skims=True)
+
+    def _read(self, piece: int, *, skims: bool = False) -> list[Plain]:
         start, end = self._bounds[piece : piece + 2]
         items = read_plain(self._text[start:end], skims=skims)
         if not isinstance(items, list):

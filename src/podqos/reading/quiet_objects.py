@@ -1,7 +1,7 @@
 """Long lists of objects in YAML, read as they come: pods and events that tell of no end are counted and forgotten.
 
-Most objects of a cluster tell nothing about a death. An item whose lines are those of one that was parsed and told
-nothing, apart from values that mean nothing here, is not parsed: it is in order, and tells nothing, as that one.
+Most objects of a cluster tell nothing about a death. An item written like one that was parsed and told nothing
+(``alike``) is not parsed: it is in order, and tells nothing, as that one.
 Where a pod was evicted, all pods of its node are kept: they are what it was ranked with.
 
 Whatever is not such a list, has something to report, or may need all of its pods is read in whole. Lines that are left
@@ -20,20 +20,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.kernel.log_lines import LogStream
+from podqos.manifest.alike import AlikeItems, is_closed
 from podqos.manifest.contents import Collector, Reading
 from podqos.manifest.decode import convert
-from podqos.manifest.fastyaml import NotPlain, has_odd_characters, read_plain
+from podqos.manifest.fastyaml import NotPlain, read_plain
 from podqos.manifest.objects import interpret, objects_in
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import Position
-from podqos.manifest.scalars import WORDS
 from podqos.manifest.text import Chunk, Place, chunks
 from podqos.model.event import TELLING, Event
 from podqos.model.pod_fate import FatedPod
 from podqos.objects.files import InputFile, LeftOut
 from podqos.objects.other_objects import is_read_as
 from podqos.survival.autopsy.eviction_traces import event_sign, event_trace, status_trace
-from podqos.survival.autopsy.terminations import Evidence, exits, is_evidence, terminations
+from podqos.survival.autopsy.terminations import is_evidence, tells_of_end
 
 LEAST_BYTES = 1 << 20
 """A shorter list is read in whole."""
@@ -43,35 +43,11 @@ _MOST_BYTES = 1 << 23
 _LONGEST = 1 << 18
 """A longer item is parsed."""
 _MOST_SHAPES = 100_000
-_FEW_ALIKE, _FIRST = 0.1, 5_000
-"""If fewer of the first items are like others, nothing is gained by looking at the rest."""
 _HEAD = re.compile(rb"(?:(?:apiVersion: v1|kind: List)\n|metadata:\n(?:  [^\n]*\n)+)*items:\n(?=- )")
 _BEHIND = re.compile(rb"\n(?!- |[ \n#]|\Z)")
 _NEXT = b"\n- "
 _OF_LIST = frozenset(("apiVersion", "items", "kind", "metadata"))
 
-# What a value may be without any difference here. Those of some keys are never left out, nor what has brackets in it
-# or quotes inside, nor numbers: an exit code tells something.
-_KEPT_KEYS = "".join(
-    rf"(?<!{key}: )" for key in ("apiVersion", "kind", "phase", "qosClass", "reason", "status", "type")
-)
-_WORD = "|".join(re.escape(word) for word in WORDS if word)
-_PLAIN = r"[A-Za-z/][^:#'\"\[\]{},\\\t\n]*+(?::(?=[^ :#'\"\[\]{},\\\t\n])[^:#'\"\[\]{},\\\t\n]*+)*"
-_HEX = r"[0-9a-f]++-[0-9a-f]++-[0-9a-f-]++"
-_ADDRESS = r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}"
-# Letters after digits that are of no number, and a digit after them as in no amount.
-_HASH = r"(?:[1-9][0-9]*+(?:e[0-9]*+|)[a-df-z]|0[0-9]*+[acdf-np-wyz])[a-z-]*+[0-9][a-z0-9-]*+"
-_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]++Z"
-_TEXT = re.compile(
-    rf": {_KEPT_KEYS}(?:(?!(?:{_WORD})[ ]*\n){_PLAIN}|\"(?:[A-Za-z/*{{\[(]|{_TIME}(?=\"))[^\"\\\n\t]*+\""
-    rf"|'(?:[A-Za-z/*{{\[(]|{_TIME}(?='))[^'\n\t]*+'|{_HEX}|{_ADDRESS}|{_HASH})\n"
-)
-_AMOUNT = re.compile(r": (?:[0-9]{1,9}(?:m|k|[KMGT]i|[MGT])|\"[0-9]{1,15}\"|'[0-9]{1,15}')\n")
-_NUMBER = re.compile(r": (?<!exitCode: )(?<!signal: )(?:0|[1-9][0-9]{0,8})\n")
-_OPEN = re.compile(
-    r"""(?:: |- )(?:"[^"\\\n]*+(?:\\.[^"\\\n]*+)*\n|'[^'\n]*+(?:''[^'\n]*+)*\n|[\[{](?![^\[\]{}\n]*[\]}]\n))"""
-)
-"""What goes on in the next line, or may."""
 _UID = re.compile(r"\n    uid: [\"']?([0-9A-Za-z-]++)[\"']?\n")
 _NODE = re.compile(r"\n    nodeName: [\"']?([0-9A-Za-z.-]++)[\"']?\n")
 _NAMES = re.compile(r"\n      name: ([^\n]++)\n")
@@ -132,7 +108,7 @@ class _Sieve:
         self._kept: list[Reading] = []
         self._known: dict[int, _Quiet] = {}
         """What items tell nothing, by their shapes."""
-        self._seen = self._alike = 0
+        self._items = AlikeItems()
         self._uids: set[str] = set()
         self._nodes: dict[str, str] = {}
         self._evicted_on: set[str] = set()
@@ -157,33 +133,24 @@ class _Sieve:
 
     def _take(self, data: bytes) -> None:
         """Take items, each to its last line."""
-        try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            raise _NotSifted from None
-        if _BEHIND.search(data) is not None or has_odd_characters(data, text):
+        if _BEHIND.search(data) is not None:
             raise _NotSifted
-        items = _items(text)
-        looks = self._seen < _FIRST or self._alike > self._seen * _FEW_ALIKE
-        shapes = _items(_NUMBER.sub(":\3\n", _AMOUNT.sub(":\2\n", _TEXT.sub(":\1\n", text)))) if looks else items
-        nodes = [
-            self._read(item, _shape(item, shape) if looks else 0) for item, shape in zip(items, shapes, strict=True)
-        ]
-        self._seen += len(items)
+        nodes = [self._read(item, shape) for item, shape in self._items.split(data)]
         self._parts.append(_Part(zlib.compress(data, 1), nodes))
 
-    def _read(self, item: str, shape: int) -> str | None:
+    def _read(self, item: str, shape: str) -> str | None:
         """Take an item, and return the node of a pod that tells nothing; None: it is kept."""
-        known = self._known.get(shape) if len(item) <= _LONGEST else None
+        key = hash((shape, *_names(item))) if shape and len(item) <= _LONGEST else 0
+        known = self._known.get(key)
         uid, node = _found(_UID, item), _found(_NODE, item)
         if known is _Quiet.EVENT:
-            self._alike += 1
+            self._items.note_alike()
             self._events += 1
             return _EVENT
         if known is not None and uid and bool(node) is (known is _Quiet.POD_ON_NODE):
-            self._alike += 1
+            self._items.note_alike()
             return self._count(uid, node)
-        value, reading = _parsed(item)
+        value, reading = _objects(self._items.value(item, shape))
         pod = next((workload.pod for workload in reading.workloads if workload.kind == "Pod"), None)
         if pod is not None and (not isinstance(pod, FatedPod) or len(reading.workloads) + len(reading.others) > 1):
             raise _NotSifted
@@ -191,12 +158,12 @@ class _Sieve:
             names = {container.name for container in (*pod.spec.init_containers, *pod.spec.containers)}
             names.update(container.name for container in pod.spec.ephemeral_containers)
             if (pod.metadata.uid, pod.spec.node_name) == (uid, node) and names.issubset(_names(item)):
-                self._remember(item, shape, _Quiet.POD_ON_NODE if node else _Quiet.POD)
+                self._remember(item, key, _Quiet.POD_ON_NODE if node else _Quiet.POD)
             return self._count(pod.metadata.uid, pod.spec.node_name)
         if any(is_read_as(other, Event) for other in reading.others):
             event = _event(value)
             if event_sign(event) is None and event.reason not in TELLING:
-                self._remember(item, shape, _Quiet.EVENT)
+                self._remember(item, key, _Quiet.EVENT)
                 self._events += 1
                 return _EVENT
         self._kept.append(reading)
@@ -208,16 +175,15 @@ class _Sieve:
                 raise _NotSifted  # it may be any of the same name
             self._evicted_on.add(pod.spec.node_name)
             return True
-        nothing_else = Evidence()
-        return not pod.metadata.uid or any(terminations([pod], nothing_else)) or any(exits([pod], nothing_else))
+        return not pod.metadata.uid or tells_of_end(pod)
 
     def _count(self, uid: str, node: str) -> str:
         self._uids.add(uid)
         return self._nodes.setdefault(node, node)
 
-    def _remember(self, item: str, shape: int, kind: _Quiet) -> None:
-        if shape and len(self._known) < _MOST_SHAPES and _OPEN.search(item + "\n") is None:
-            self._known[shape] = kind
+    def _remember(self, item: str, key: int, kind: _Quiet) -> None:
+        if key and len(self._known) < _MOST_SHAPES and is_closed(item):
+            self._known[key] = kind
 
     def file(self, path: str) -> InputFile:
         """Return the file, once all of it was taken; raise if it has to be read in whole."""
@@ -238,8 +204,7 @@ class _Sieve:
         for item, node in self._without_others(needed):
             texts.append(item)
             if node != _EVENT:
-                reading = next(before) if node is None else _parsed(item.decode()[2:-1])[1]
-                kept.append(reading)
+                kept.append(next(before) if node is None else _objects(_item(item))[1])
         data = b"".join((*texts, tail))
         kept_pods = {own.pod.metadata.uid for reading in kept for own in reading.workloads if own.kind == "Pod"}
         pods = len(self._uids - kept_pods)
@@ -275,11 +240,6 @@ def _blank(lines: int) -> bytes:
     return b"#\n" + b"\n" * (lines - 1)
 
 
-def _shape(item: str, shape: str) -> int:
-    """Return what an item has in common with those that are as much in order as it is."""
-    return hash((shape, *_names(item))) or 1
-
-
 def _names(item: str) -> list[str]:
     """Return the names of containers, of which no two may be the same, and maybe others."""
     return _NAMES.findall(item, max(0, item.find(_SPEC)))
@@ -301,10 +261,13 @@ def _event(value: dict[str, Plain]) -> Event:
     return event
 
 
-def _parsed(item: str) -> tuple[dict[str, Plain], Reading]:
-    """Return what an item says, and the objects in it; raise if there is something to report."""
-    values = read_plain(f"- {item}\n".encode(), skims=True)
-    value = values[0] if isinstance(values, list) and len(values) == 1 else None
+def _item(data: bytes) -> Plain:
+    items = read_plain(data, skims=True)
+    return items[0] if isinstance(items, list) else None
+
+
+def _objects(value: Plain) -> tuple[dict[str, Plain], Reading]:
+    """Return an item and the objects in it; raise if there is something to report."""
     if not isinstance(value, dict) or not all(isinstance(value.get(key), str) for key in ("apiVersion", "kind")):
         raise _NotSifted
     collector = Collector("")

@@ -27,6 +27,7 @@ from podqos.survival.autopsy.userspace_kill import UserspaceKill
 
 OOM_KILLED = "OOMKilled"
 _CRASH_LOOP = "CrashLoopBackOff"
+_COMPLETED = "Completed"
 _OOM_REASONS = (OOM_KILLED, "OOM Killed")
 """Now, and up to 1.0."""
 STATUS_UNKNOWN = "ContainerStatusUnknown"
@@ -214,6 +215,18 @@ def exits(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[ContainerTer
                 cause = TerminationCause.CRASH if is_crash else TerminationCause.EXIT
                 if is_crash or ended.exit_code is not None:
                     yield _termination(own, status, ended, cause, is_previous=is_previous)
+
+
+def tells_of_end(pod: FatedPod) -> bool:
+    """Whether a pod's status tells of the end of a container, other than that it ended well."""
+    return any(
+        _is_restarting(status)
+        or any(
+            is_previous or ended.exit_code != 0 or ended.signal or ended.reason != _COMPLETED
+            for is_previous, ended in _terminated(status)
+        )
+        for status in _statuses(pod)
+    )
 
 
 def _own(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[tuple[_Own, ContainerStatus]]:
