@@ -50,6 +50,7 @@ _MARKUP = re.compile(
 )
 _CONTROL = re.compile(r"\^M(?=\$?$)")
 _ESCAPED = re.compile(r"\\([_\[\]*<>()#.|~`+!/-])")
+_ENDS_WITH_KEY = re.compile(r"(?:mask|order|adj|constraint|cpuset|allowed|memcg|task|pid|uid)=$")
 _PRINTABLE = re.compile(r"=([0-9A-F]{2})")
 _NEWLINES = re.compile(
     r"\\r\\n|\\n|#012|\\u000[aA]|<br ?/?>|</(?:tr|li|p|div)>|[\x0b\x0c\x85\u2028\u2029\u240a\u23ce\u21b5]",
@@ -168,7 +169,9 @@ def _framed(line: str) -> list[str]:
 def is_quoted_printable(line: str) -> bool:
     """Whether a line of a report is encoded as mail is: each equals sign begins a code."""
     is_soft = line.endswith("=")
-    if "=3D" not in line and not (is_soft and _SHORTEST_SOFT <= len(line) <= _LONGEST_SOFT):
+    # A line that is broken behind the name of a figure is no proof.
+    is_proof = is_soft and _SHORTEST_SOFT <= len(line) <= _LONGEST_SOFT and not _ENDS_WITH_KEY.search(line)
+    if "=3D" not in line and not is_proof:
         return False
     return line.count("=") == len(_PRINTABLE.findall(line)) + is_soft
 

@@ -265,7 +265,7 @@ class TextLines:
         self._is_everywhere = bool(self._prefixes) and not lacking
         if not self._is_everywhere and (not lacking or self._suffix is not None):
             return
-        self._outer = _outer(self._prefixes, lacking)
+        self._outer = _outer(self._prefixes, lacking) if self._prefixes else _indentation(texts)
         physical = [self._physical(text, line) for text, line in zip(texts, carried, strict=True)]
         self._wrapping = wrapping.learned(physical)
         if self._wrapping is None:
@@ -482,6 +482,12 @@ def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
     if best is None and len(marks) == 1 and (mark := marks.pop()) in _CONTINUING:
         return re.compile(rf"\s{{0,40}}+{mark} ?")
     return best
+
+
+def _indentation(texts: list[str]) -> re.Pattern[str] | None:
+    """Return the blanks that all lines begin with."""
+    blanks = min((len(text) - len(text.lstrip(" ")) for text in texts if text.strip()), default=0)
+    return re.compile(" " * blanks) if blanks else None
 
 
 def separated(line: str) -> list[str]:
