@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from os.path import commonprefix
 
 from msgspec.structs import replace
 
@@ -37,6 +38,7 @@ _ENDING = re.compile(r"[\"'|,;}>$`#\s]{1,40}$")
 _LONGEST_END = 200
 _DELIMITER = re.compile(r".*(?:[:\]>|\"'=;,)}]\s{0,4}|\t|\s-\s|\s{2})", re.DOTALL)
 _NAME_QUOTES = "\"'`<>|[] \t"
+_MARKS = " >|+*#-"
 _QUOTES = "\"'`([{<>| \t"
 _GUTTER = re.compile(r"[\s\d]{1,40}([|:>\u2502\u22ee])( ?)")
 _CONTINUING = frozenset("\u21aa\u21b3\u2937\u00bb\u2026\u00b7")
@@ -265,7 +267,7 @@ class TextLines:
         self._is_everywhere = bool(self._prefixes) and not lacking
         if not self._is_everywhere and (not lacking or self._suffix is not None):
             return
-        self._outer = _outer(self._prefixes, lacking) if self._prefixes else _indentation(texts)
+        self._outer = _outer(self._prefixes, lacking) if self._prefixes else _quoting(texts)
         physical = [self._physical(text, line) for text, line in zip(texts, carried, strict=True)]
         self._wrapping = wrapping.learned(physical)
         if self._wrapping is None:
@@ -362,6 +364,8 @@ class TextLines:
         is_bare = start >= 0 and self._is_bare(text[:start])
         if start > 0 and not is_bare and not prefixes.is_prose(text[:start]):
             at, host = prefixes.time_and_host(text[:start])
+            if not at and self._wrapping is not None and self._is_marked:
+                return Carried(text[start:], "", "", is_marked=False)  # the rest of a broken line
             if self._added < _MOST_ADDED and not prefixes.leaves(text, text[start:]):
                 self._add(text[:start])
             return Carried(text[start:], at, host, is_marked=True)
@@ -484,10 +488,11 @@ def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
     return best
 
 
-def _indentation(texts: list[str]) -> re.Pattern[str] | None:
-    """Return the blanks that all lines begin with."""
-    blanks = min((len(text) - len(text.lstrip(" ")) for text in texts if text.strip()), default=0)
-    return re.compile(" " * blanks) if blanks else None
+def _quoting(texts: list[str]) -> re.Pattern[str] | None:
+    """Return the blanks and quoting marks that all lines begin with."""
+    common = commonprefix([text for text in texts if text.strip(_MARKS)])
+    marks = common[: len(common) - len(common.lstrip(_MARKS))]
+    return re.compile(re.escape(marks)) if marks else None
 
 
 def separated(line: str) -> list[str]:

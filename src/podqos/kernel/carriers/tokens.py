@@ -135,7 +135,8 @@ def start_of(line: str, begin: int = 0) -> int:
         if located[0].startswith("Kill") and start > begin and _REASON.endswith(line[begin:start].lstrip(_QUOTING)):
             return -1  # the rest of a line that was broken
         before = line[start - 1 : start]
-        if start <= begin + (before == "-") or not (before.isalnum() or before in "_/-"):
+        is_part = before == "+" and line[start - 2 : start - 1].isalnum()  # of memory+swap
+        if start <= begin + (before == "-") or not (before.isalnum() or before in "_/-" or is_part):
             return start
     return -1
 

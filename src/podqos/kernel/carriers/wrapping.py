@@ -23,6 +23,8 @@ _UNSPACED = re.compile(r"oom-kill:(?!.*,task=)|Tasks? in /\S*$|Task in /\S+ kill
 """A summary up to its task, and paths: there are no spaces in them, so that a line ends inside of a word."""
 _HYPHENATED = re.compile(r"\w-$")
 MOST_JOINED = 64
+_SURE = 8
+"""So many messages become whole, all of lines that are full."""
 _WIDEST_TERMINAL = 200
 _WIDEST = 16
 """Spaces between columns of the table, which are left out where a line is broken."""
@@ -63,7 +65,8 @@ class Wrapping(NamedTuple):
             if not line.begins and not is_statistic(line.text):
                 return True
         whole = is_whole(joined.rstrip(), columns)
-        if line.begins and whole is not False and not _ends_name(joined, line.text):
+        is_cut = whole is None and self.is_hard and len(before.text) == self.width
+        if line.begins and whole is not False and not (is_cut or _ends_name(joined, line.text)):
             return False
         if not joined.strip():
             return True
@@ -107,7 +110,8 @@ def learned(lines: Sequence[Physical]) -> Wrapping | None:
     )
     results = [_tried(lines, way) for way in ways]
     best = max(range(len(ways)), key=lambda number: results[number][1:])
-    return ways[best] if results[best][0] > 0 else None
+    proofs, score, _ = results[best]
+    return ways[best] if proofs > 0 or (ways[best].is_hard and score >= _SURE) else None
 
 
 def _ends_name(joined: str, text: str) -> bool:
