@@ -242,9 +242,24 @@ def test_events_that_tell_nothing_are_counted_and_others_read(ask: Ask, reason: 
 
 
 @pytest.mark.usefixtures("_any_length")
-def test_where_an_event_tells_of_an_end_all_pods_are_kept():
-    assert left_out(listed(pods(range(20)), event(1, "Killing"))) == 0
-    assert left_out(listed(pods(range(20)), event(1, "Pulled"))) == 20
+@pytest.mark.parametrize(("reason", "kept"), [("Pulled", 0), ("Killing", 1), ("Evicted", 10)])
+def test_pods_that_an_event_about_an_end_names_are_kept_and_those_an_evicted_one_was_ranked_with(reason, kept):
+    assert left_out(listed(pods(range(30)), event(1, reason))) == 30 - kept
+    assert left_out(listed(event(1, reason), pods(range(30)))) == 30 - kept
+
+
+@pytest.mark.parametrize("reason", ["Killing", "Evicted"])
+@pytest.mark.parametrize("uid", ["", "00000007-aaaa-bbbb", "of one that is gone"])
+def test_what_events_say_of_pods_that_tell_nothing_does_not_change(ask: Ask, reason: str, uid: str):
+    probe = "Container app failed liveness probe, will be restarted"
+    own = event(7, reason, probe).replace(
+        "    namespace: shop\n  kind", f"    namespace: shop\n    uid: '{uid}'\n  kind", 1
+    )
+    for text in (
+        listed(pods(range(30)), own),
+        listed(own, event(8, reason, probe), pods(range(30)), pod(30, phase="Failed")),
+    ):
+        assert ask(text, sift=True, form="json") == ask(text, sift=False, form="json")
 
 
 def test_a_pod_is_counted_once_though_a_list_has_it_before_and_after_its_end(ask: Ask):

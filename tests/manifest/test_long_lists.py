@@ -93,7 +93,8 @@ def test_no_piece_of_a_long_list_is_much_longer_than_the_others(monkeypatch: pyt
 
 @pytest.mark.usefixtures("_short_pieces")
 def test_an_object_of_a_long_list_is_looked_up_in_its_piece(monkeypatch: pytest.MonkeyPatch):
-    text = listed(pods(30) + NODE + pods(30))
+    blank = "#\n" + "\n" * 3000
+    text = listed(f"{blank}{pods(30)}{blank}{NODE}{blank}{pods(30)}")
     reading = read("f", text)
     monkeypatch.setattr(lookup, "read_plain", lambda _: pytest.fail("the list was read in whole"))
     known = Lookup(text)

@@ -54,7 +54,7 @@ class LongList:
         if not self._firsts:
             self._firsts = [0]
             for start, end in zip(self._bounds, self._bounds[1:-1], strict=False):
-                self._firsts.append(self._firsts[-1] + 1 + self._text.count(_NEXT, start, end - 1))
+                self._firsts.append(self._firsts[-1] + self._text.count(_NEXT, start - 1, end + 1))
         piece = bisect_right(self._firsts, index) - 1
         if self._last[0] != piece:
             self._last = piece, self._read(piece)

@@ -2,10 +2,11 @@
 
 Most objects of a cluster tell nothing about a death. An item written like one that was parsed and told nothing
 (``alike``) is not parsed: it is in order, and tells nothing, as that one.
-Where a pod was evicted, all pods of its node are kept: they are what it was ranked with.
+Where a pod was evicted, all pods of its node are kept: they are what it was ranked with. So are those that an event
+about an end names.
 
-Whatever is not such a list, has something to report, or may need all of its pods is read in whole. Lines that are left
-out stay blank, so that what is kept stays at its line.
+Whatever is not such a list, or has something to report, is read in whole. Lines that are left out stay blank, so that
+what is kept stays at its line.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ _OF_LIST = frozenset(("apiVersion", "items", "kind", "metadata"))
 
 _UID = re.compile(r"\n    uid: [\"']?([0-9A-Za-z-]++)[\"']?\n")
 _NODE = re.compile(r"\n    nodeName: [\"']?([0-9A-Za-z.-]++)[\"']?\n")
+_NAME = re.compile(r"\n    name: [\"']?([0-9A-Za-z.-]++)[\"']?\n")
 _NAMES = re.compile(r"\n      name: ([^\n]++)\n")
 _SPEC = "\n  spec:\n"
 _EVENT = "\n"
@@ -112,6 +114,11 @@ class _Sieve:
         self._uids: set[str] = set()
         self._nodes: dict[str, str] = {}
         self._evicted_on: set[str] = set()
+        """Nodes, as far as they are known."""
+        self._evicted: set[str] = set()
+        """Uids and names of pods that events call evicted."""
+        self._about: set[str] = set()
+        """Likewise of those that events about an end name."""
         self._events = 0
 
     def texts(self) -> Iterator[bytes]:
@@ -157,12 +164,13 @@ class _Sieve:
         if isinstance(pod, FatedPod) and not self._tells(pod):
             names = {container.name for container in (*pod.spec.init_containers, *pod.spec.containers)}
             names.update(container.name for container in pod.spec.ephemeral_containers)
-            if (pod.metadata.uid, pod.spec.node_name) == (uid, node) and names.issubset(_names(item)):
-                self._remember(item, key, _Quiet.POD_ON_NODE if node else _Quiet.POD)
-            return self._count(pod.metadata.uid, pod.spec.node_name)
+            if (pod.metadata.uid, pod.spec.node_name, pod.metadata.name) == (uid, node, _found(_NAME, item)):
+                if names.issubset(_names(item)):
+                    self._remember(item, key, _Quiet.POD_ON_NODE if node else _Quiet.POD)
+                return self._count(uid, node)
         if any(is_read_as(other, Event) for other in reading.others):
             event = _event(value)
-            if event_sign(event) is None and event.reason not in TELLING:
+            if not self._is_about_end(event) and event_sign(event) is None and event.reason not in TELLING:
                 self._remember(item, key, _Quiet.EVENT)
                 self._events += 1
                 return _EVENT
@@ -176,6 +184,18 @@ class _Sieve:
             self._evicted_on.add(pod.spec.node_name)
             return True
         return not pod.metadata.uid or tells_of_end(pod)
+
+    def _is_about_end(self, event: Event) -> bool:
+        """Whether an event tells of an end, or may say why one came; the pods it may be about are kept."""
+        trace = event_trace(event)
+        if trace is None and not is_evidence(event):
+            return False
+        named = set(filter(None, (event.about.uid, event.about.name)))
+        self._about |= named
+        if trace is not None:
+            self._evicted |= named
+            self._evicted_on.add(trace.node)
+        return True
 
     def _count(self, uid: str, node: str) -> str:
         self._uids.add(uid)
@@ -198,10 +218,11 @@ class _Sieve:
             raise _NotSifted
         self._take(self._pending[:end])
         self._pending = tail
+        named = self._named() if self._about else set()
         needed = {*self._evicted_on, ""} if self._evicted_on else set()
         before, texts = iter(self._kept), [self._head]
         kept: list[Reading] = []
-        for item, node in self._without_others(needed):
+        for item, node in self._without_others(needed, named):
             texts.append(item)
             if node != _EVENT:
                 kept.append(next(before) if node is None else _objects(_item(item))[1])
@@ -213,19 +234,36 @@ class _Sieve:
         left_out = LeftOut(self._size - len(data), pods, frozenset(filter(None, self._nodes)), self._events)
         return InputFile(path, data=data, reading=_joined(path, data, kept), left_out=left_out)
 
-    def _without_others(self, needed: set[str]) -> Iterator[tuple[bytes, str | None]]:
+    def _all(self) -> Iterator[tuple[str, str | None]]:
+        for part in self._parts:
+            yield from zip(_items(zlib.decompress(part.packed).decode()), part.nodes, strict=True)
+
+    def _named(self) -> set[int]:
+        """Return the numbers of the items whose pods events name, and note the nodes of those that were evicted."""
+        for own in (workload.pod for reading in self._kept for workload in reading.workloads):
+            if not self._evicted.isdisjoint((own.metadata.uid, own.metadata.name)):
+                self._evicted_on.add(own.spec.node_name)
+        named = set()
+        for number, (item, node) in enumerate(self._all()):
+            if node is not None and node != _EVENT:
+                uid, name = _found(_UID, item), _found(_NAME, item)
+                if not (name and self._about.isdisjoint((uid, name))):
+                    named.add(number)
+                if not (name and self._evicted.isdisjoint((uid, name))):
+                    self._evicted_on.add(node)
+        return named
+
+    def _without_others(self, nodes: set[str], named: set[int]) -> Iterator[tuple[bytes, str | None]]:
         """Yield the items that are kept, each with its node if it tells nothing, and blank lines in place of others."""
         lines = 0
-        for part in self._parts:
-            text = zlib.decompress(part.packed).decode()
-            for item, node in zip(_items(text), part.nodes, strict=True):
-                if node is not None and node not in needed:
-                    lines += item.count("\n") + 1
-                    continue
-                if lines:
-                    yield _blank(lines), _EVENT
-                    lines = 0
-                yield f"- {item}\n".encode(), node
+        for number, (item, node) in enumerate(self._all()):
+            if node is not None and node not in nodes and number not in named:
+                lines += item.count("\n") + 1
+                continue
+            if lines:
+                yield _blank(lines), _EVENT
+                lines = 0
+            yield f"- {item}\n".encode(), node
         if lines:
             yield _blank(lines), _EVENT
 
@@ -251,14 +289,10 @@ def _found(pattern: re.Pattern[str], item: str) -> str:
 
 
 def _event(value: dict[str, Plain]) -> Event:
-    """Return an event; raise if it is about the end of a pod, which may be any."""
     try:
-        event = convert(value, Event)
+        return convert(value, Event)
     except msgspec.ValidationError:
         raise _NotSifted from None
-    if event_trace(event) is not None or is_evidence(event):
-        raise _NotSifted
-    return event
 
 
 def _item(data: bytes) -> Plain:
