@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from os.path import commonprefix
 
 from msgspec.structs import replace
 
@@ -490,7 +489,10 @@ def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
 
 def _quoting(texts: list[str]) -> re.Pattern[str] | None:
     """Return the blanks and quoting marks that all lines begin with."""
-    common = commonprefix([text for text in texts if text.strip(_MARKS)])
+    told = [text for text in texts if text.strip(_MARKS)]
+    first, last = min(told, default=""), max(told, default="")
+    differs = (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
+    common = first[: next(differs, len(first))]
     marks = common[: len(common) - len(common.lstrip(_MARKS))]
     return re.compile(re.escape(marks)) if marks else None
 
