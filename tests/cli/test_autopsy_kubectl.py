@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from kernel.oom_logs import CONTAINER, cgroup
+from kernel.oom_logs import CONTAINER, cgroup, machine
 from podqos.cli.main import main
 from podqos.objects.kubectl_text.reader import read_text
 
@@ -871,6 +871,38 @@ NO_ROOM = "Node didn't have enough resource: memory, requested: 1073741824, used
 def test_a_pod_that_did_not_fit_was_not_admitted(autopsy, text, pod):
     (eviction,) = autopsy(text)["evictions"]
     assert (eviction["cause"], eviction["pod"]) == ("NoRoom", pod)
+
+
+@pytest.mark.parametrize(
+    ("row", "pod"),
+    [
+        ("2026-01-05T15:19:27Z   Evicted   web-0   {}", "web-0"),
+        ("2026-01-05T15:19:27Z Warning Evicted shop/web-0 {}", "shop/web-0"),
+        ("shop\tpod/web-0\tEvicted\t2026-01-05T15:19:27Z\t{}", "shop/web-0"),
+        ("shop   web-0   Evicted   {}", "shop/web-0"),
+    ],
+)
+def test_an_eviction_is_read_in_columns_of_ones_own(autopsy, row, pod):
+    (eviction,) = autopsy(f"TIME   REASON   OBJECT   MSG\n{row.format(LOW)}\n")["evictions"]
+    assert (eviction["pod"], eviction["signal"]) == (pod, "memory.available")
+
+
+@pytest.mark.parametrize("bar", ["|", "\u2502"])
+def test_a_table_with_bars_is_read_like_one_without(autopsy, bar):
+    rows = [
+        ("NAMESPACE", "NAME", "READY", "STATUS", "RESTARTS", "AGE"),
+        ("---", ":-:", "---", "---", "---", "---"),
+        ("shop", "`web-0`", "0/1", "**OOMKilled**", "3 (2m ago)", "5m"),
+        ("shop", "db-0", "1/1", "Running", "0", "2d"),
+    ]
+    found = autopsy("".join(f"{bar} " + f" {bar} ".join(row) + f" {bar}\n" for row in rows))
+    assert [(ended["pod"], ended["restarts"]) for ended in found["terminations"]] == [("shop/web-0", 3)]
+
+
+def test_a_log_that_a_config_map_holds_is_read(autopsy):
+    log = "".join(f"    {line}\n" for line in machine())
+    found = autopsy(f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kern\ndata:\n  kern.log: |\n{log}")
+    assert [kill["scope"] for kill in found["kills"]] == ["machine"]
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,18 @@ def test_a_kernel_of_virtuozzo_names_the_process_and_its_container(capsys, tmp_p
 @pytest.mark.parametrize(
     "line",
     [
+        "pid 4242 (java), jid 0, uid 1001, was killed: failed to reclaim memory",
+        "pid 4242 (java), uid 1001, was killed: out of swap space",
+    ],
+)
+def test_a_kernel_of_freebsd_names_the_process(capsys, tmp_path, line):
+    (sign,) = found(capsys, tmp_path, f"Mar  4 12:00:01 box kernel: {line}\n")["nodeEvents"]
+    assert (sign["kind"], sign["pid"], sign["process"], sign["node"]) == ("OOMKilling", 4242, "java", "box")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
         "Considered 3 cgroups for killing, top candidates were:",
         "Failed to kill any cgroup(s) under /user.slice based on pressure: No such process",
         "Failed to kill cgroup(s): Operation not permitted",

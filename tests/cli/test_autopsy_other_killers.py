@@ -148,6 +148,11 @@ KILLS = {
          "Current usage: 2.1 GB of 2 GB physical memory used; 4 GB of 4 GB virtual memory used. Killing container.")],
         {"killer": "yarn", "basis": "limit", "victim": "container_1_2_3", "pid": 4711, "limitBytes": 2 << 30},
     ),
+    "YARN, of virtual memory": (
+        [("Container [pid=4711,containerID=container_1_2_3] is running beyond virtual memory limits. "
+         "Current usage: 1 GB of 2 GB physical memory used; 5 GB of 4 GB virtual memory used. Killing container.")],
+        {"killer": "yarn", "rssBytes": 5 << 30, "limitBytes": 4 << 30, "rule": "virtual memory limit"},
+    ),
     "YARN, as Spark repeats it": (
         ["Reason: Container killed by YARN for exceeding memory limits. 2.1 GB of 2 GB physical memory used. Consider"],
         {"killer": "yarn", "basis": "limit", "limitBytes": 2 << 30, "rule": "physical memory limit"},

@@ -37,6 +37,11 @@ KILLS = {
         "limit",
         {"limitBytes": 512 * MIB, "rssBytes": 531 * MIB},
     ),
+    ("The container instance was found to be using too much memory and was terminated. This is likely",): (
+        "cloud-run",
+        "limit",
+        {},
+    ),
     ("Exceeded soft memory limit of 256 MB with 260 MB after servicing 3 requests total. Consider more",): (
         "app-engine",
         "limit",

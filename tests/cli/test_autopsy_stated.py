@@ -40,6 +40,13 @@ AT = "2026-11-18T09:00:01Z"
         ),
         pytest.param("[n0-0] terminated with exit code (137). Reason [OOMKilled]. Message:\n", "", "", "", id="flyte"),
         pytest.param(
+            '"step-build" exited with code 137 (image: "x"; container: "step-build"): OOMKilled\n',
+            "",
+            "step-build",
+            "",
+            id="tekton",
+        ),
+        pytest.param(
             "Pod tm-1-3 terminated. Container exit code 137, Reason: OOMKilled\n", "tm-1-3", "", "", id="flink"
         ),
         pytest.param(

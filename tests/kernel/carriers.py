@@ -616,6 +616,7 @@ CARRIERS |= {
     "base64 in one line": whole(lambda lines: base64.b64encode("\n".join(lines).encode()).decode() + "\n"),
     "an address": whole(lambda lines: "https://example.org/?log=" + quote("\n".join(lines)) + "\n"),
     "a form": whole(lambda lines: "log=" + quote_plus("\n".join(lines)) + "\n"),
+    "struck over": whole(lambda lines: "".join(re.sub("[aeo]", "\\g<0>\b\\g<0>", line) + "\n" for line in lines)),
     "breaks that a page allows": whole(lambda lines: "".join(html.escape(line).replace("/", "/<wbr>") + "<br>\n" for line in lines)),
     "read as Windows-1252": whole(
         lambda lines: "".join(line.replace("  ", " \u00a0").encode().decode("cp1252") + "\n" for line in lines)

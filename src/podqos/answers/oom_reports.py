@@ -94,6 +94,9 @@ _BYTES = re.compile(rb'"MESSAGE"\s{0,2}:\s{0,2}\[\s{0,2}\d')
 """In journald's JSON, a message that is not text: nothing in it can be looked for."""
 
 
+_STRUCK_OVER = re.compile(rb"[^\n\b]\x08")
+
+
 _ENTRY = b"__CURSOR="  # begins an entry of journald's export format
 
 
@@ -526,6 +529,8 @@ def _with_line_feeds(stream: LogStream) -> Iterator[bytes]:
     """Yield the parts of a log whose lines may end as on Windows, or as serial consoles write them."""
     held = b""
     for read in parts(stream, _CHUNK_BYTES):
+        if b"\b" in read:
+            read = _STRUCK_OVER.sub(b"", read)  # noqa: PLW2901 - what a terminal would show
         if held or b"\r" in read:
             part = held + read
             held = b"\r" if part.endswith(b"\r") else b""

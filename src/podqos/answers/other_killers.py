@@ -98,6 +98,7 @@ def may_tell(text: str) -> bool:
         or "termsig" in text
         or "ata too large" in text
         or "signal: " in text
+        or "was killed: " in text
     )
 
 

@@ -49,6 +49,7 @@ _IN_LOGS = (
     *(b"Last State:", b"RESTARTS", b"LAST SEEN"),
 )
 """Where one of these is, something else may follow objects."""
+_CONFIG_MAP, _INVOKED = b"ConfigMap", b"invoked oom-killer"
 _SNAPSHOT = (b'{"takenAt":', b'{"apiVersion":"podqos.dev/')
 
 
@@ -79,6 +80,10 @@ def told_apart(paths: Iterable[str | Log], *, is_everything: bool = False) -> tu
             continue
         with opened(found) as stream:
             data = _start_of(stream)
+            if len(data) <= _MOST_TEXT_BYTES and _CONFIG_MAP in data and _INVOKED in data:
+                objects.append(read_file(InputFile(path, data=data)))
+                logs.append(Log(path, data))  # someone keeps one in it
+                continue
             if len(data) <= _MOST_TEXT_BYTES and any(mark in data for mark in _IN_LOGS):
                 own, rest = _split(as_utf_8(data), path, "")
                 if isinstance(rest, Log) and rest.head.strip(b"-. \t\r\n"):

@@ -28,6 +28,10 @@ _ESCAPE = re.compile(
 )
 _QUOTE = re.compile(r" {0,3}(?:(?:>|&gt;|[│┃|](?= |$)) ?){1,8}")
 _QUOTES = frozenset((">", "&", "│", "┃", "|"))
+_BARS = frozenset("│┃|")
+_BAR = re.compile("[│┃|]")
+_GAP = "   "
+"""What separates the columns of a table that has no bars."""
 _FENCES = ("```", "~~~")
 _COMMAND = re.compile(
     r"(?:^|^[*_]{0,3}[#$]|[$#%>❯➜»~]\s{1,4}|\b(?:sudo|watch|command:)\s{1,4})`?(?:sudo )?"
@@ -102,6 +106,8 @@ def cleaned(raw: str) -> Line:
     if not line.isascii():
         line = line.replace("\u00a0", " ")
     stripped = line.strip()
+    if stripped[:1] in _BARS and stripped[-1:] in _BARS and len(stripped) > 1:
+        return Line(_GAP.join(cell.strip(" `*") or "<none>" for cell in _BAR.split(stripped)[1:-1]))
     if stripped[:1] in _QUOTES:
         quoted = _QUOTE.match(line)
         line = line if quoted is None else line[quoted.end() :]

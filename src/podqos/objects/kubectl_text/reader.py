@@ -30,6 +30,7 @@ from podqos.objects.kubectl_text.tables import (
     PHASES,
     described_event,
     event_row,
+    eviction_row,
     metric_row,
     node_row,
     pod_row,
@@ -366,7 +367,7 @@ class TextReader:
             self._end_descriptions()
             self._add_pod(pod)
             return True
-        event = event_row(text, self._namespace)
+        event = event_row(text, self._namespace) or eviction_row(text, self._namespace)
         if event is not None:
             self._end_descriptions()
             self._add_event(event)

@@ -40,7 +40,8 @@ _ENDED = r"\b(?i:terminated|exited|failed|killed|died|ended|stopped|crashed|rest
 _OWN = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
 _Q = r"[\"'`*]{0,2}"
 _CLAIM = re.compile(
-    rf"(?P<by_code>{_ENDED}[^\n\"'`]{{0,80}}? [Cc]ode:? \(?137\)?(?::|,| -)? \(?OOM ?Killed\)?){_END}"
+    rf"(?P<by_code>{_ENDED}[^\n\"'`]{{0,80}}? [Cc]ode:? \(?137\)?(?: \([^()\n]{{0,200}}\))?(?::|,| -)?"
+    rf" \(?OOM ?Killed\)?){_END}"
     rf"|(?P<by_reason>{_ENDED}[^\n`]{{0,120}}?[ ,(](?:[Rr]eason:? [\"']?OOM ?Killed|\(OOMKilled\))){_END}"
     rf"|(?P<by_label>\*[Rr]eason:?\*{{1,2}}:?\s{{1,4}}`?OOM ?Killed)(?=[`*]{{0,2}}\s{{0,80}}$)"
     rf"|(?P<by_field>\b(?:[Ss]tatus|[Ss]tate|[Cc]ause|msg)[:=] ?\"?(?:[Cc]ontainer |[Pp]od )?(?:was )?OOM ?Killed)"

@@ -175,6 +175,10 @@ def metric_row(text: str) -> PastedPod | None:
     return PastedPod(metadata, spec, FullPodStatus(container_statuses=(own,)))
 
 
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+_NAMES_OF_POD = 2
+
+
 def event_row(text: str, namespace: str = "") -> Event | None:
     """Return the event of a row of ``kubectl get events`` or ``kubectl events``; None: it is something else."""
     if "- event for " in text and (dumped := _DUMPED.match(text)):
@@ -201,6 +205,25 @@ def event_row(text: str, namespace: str = "") -> Event | None:
         about = ObjectReference(found["kind"], found["namespace"] or namespace, name, field_path=found["field"] or "")
         return _event(found, about, found["message"], found["host"] or "", found["count"])
     return None
+
+
+def eviction_row(text: str, namespace: str = "") -> Event | None:
+    """Return the eviction in a row of chosen columns, its message the last; None: it is something else."""
+    before, found, message = text.partition("The node ")
+    words = before.split()
+    if not found or "Evicted" not in words or not message.startswith(("was low on ", "had condition: ")):
+        return None
+    times = [word for word in words if _TIME.match(word)]
+    names = [word.partition("/") for word in words if word[0].islower() and word not in {"pod", *times}]
+    if not 1 <= len(names) <= _NAMES_OF_POD:
+        return None
+    # Before a slash is the kind, or the namespace.
+    above, _, name = names[-1] if names[-1][1] else ("", "", names[-1][0])
+    above = names[0][0] if len(names) > 1 else above.replace("pod", "") or namespace
+    about = ObjectReference("Pod", above, name)
+    return Event(
+        reason="Evicted", message=found + message, involved_object=about, last_timestamp=max(times, default=None)
+    )
 
 
 def described_event(text: str, about: ObjectReference) -> Event | None:

@@ -84,6 +84,12 @@ _VIRTUOZZO = LazyPattern(
     r"|(.{1,32}?) \(pid=(\d{1,10}), ve=(\d{1,10})\))",
     needs=("OOM killed process",),
 )
+_FREEBSD = LazyPattern(
+    r"pid (\d{1,10}) \((.{1,32}?)\), (?:jid \d{1,10}, )?uid \d{1,10},? was killed: "
+    r"(?:out of swap space|failed to reclaim memory|a thread waited too long to allocate a page)",
+    needs=("was killed: ",),
+)
+"""The kernel of FreeBSD, in sys/vm/vm_pageout.c."""
 _IN_UB = LazyPattern(r"Out of memory in UB (\d{1,10}): ")
 _CONSIDERED = LazyPattern(
     r"Considered \d{1,10} cgroups for killing, top candidates were:|Failed to kill (?:any )?cgroup\(s\)",
@@ -96,7 +102,21 @@ _EARLYOOM = LazyPattern(
 
 
 _NOTICES = (
-    *(_UNIT, _STATUS, _CONTAINERD, _TOPIC, _CONMON, _CADVISOR, _KUBELET, _INIT, _SLURM, _TASK, _BCC, _VIRTUOZZO),
+    *(
+        _UNIT,
+        _STATUS,
+        _CONTAINERD,
+        _TOPIC,
+        _CONMON,
+        _CADVISOR,
+        _KUBELET,
+        _INIT,
+        _SLURM,
+        _TASK,
+        _BCC,
+        _VIRTUOZZO,
+        _FREEBSD,
+    ),
     *(_CONSIDERED, _EARLYOOM, _FLUX, _RESULT, _BUILDKIT, _SLURM_STATE, _COUNTED, _COUNTED_METRIC),
 )
 _WORDS = tuple({words for pattern in _NOTICES for words in pattern.needs})
@@ -148,7 +168,7 @@ def notices(message: Message, unit: str = "") -> Iterator[NodeSign]:
         yield _of_metric(match)
     elif match := _TASK.search(text):
         yield NodeSign(SignKind.CONTAINER_OOM_KILLED, *carried(text[: match.start()], message))
-    elif match := _BCC.search(text):
+    elif match := _BCC.search(text) or _FREEBSD.search(text):
         at, host = carried(text[: match.start()], message)
         yield NodeSign(SignKind.OOM_KILLING, at, host, process=match[2], pid=int(match[1]))
     elif match := _VIRTUOZZO.search(text):

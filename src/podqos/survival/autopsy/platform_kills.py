@@ -83,6 +83,16 @@ _FORMS = (
         ),
     ),
     _Form(
+        Killer.CLOUD_RUN,
+        "using too much memory and was terminated",
+        LazyPattern(r"The container instance was found to be using too much memory and was terminated"),
+    ),
+    _Form(
+        Killer.APP_ENGINE,
+        "using too much memory and was terminated",
+        LazyPattern(r"the process that handled this request was found to be using too much memory and was terminated"),
+    ),
+    _Form(
         Killer.APP_ENGINE,
         " memory limit of ",
         LazyPattern(

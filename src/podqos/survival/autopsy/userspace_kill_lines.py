@@ -98,6 +98,7 @@ YARN = LazyPattern(
     r"Container \[pid=(\d{1,10}),containerID=(\w{1,80})\] is running (?:\d{1,19}B )?beyond (?:the ')?"
     r"(PHYSICAL|physical|VIRTUAL|virtual)'? memory limits?\. Current usage: "
     r"([\d.]{1,12}) ?([KMGT]?B) of ([\d.]{1,12}) ?([KMGT]?B) physical memory used"
+    r"(?:; ([\d.]{1,12}) ?([KMGT]?B) of ([\d.]{1,12}) ?([KMGT]?B) virtual memory used)?"
 )
 YARN_IN_SHORT = LazyPattern(
     r"Container killed by YARN for exceeding (physical |virtual )?memory limits\."

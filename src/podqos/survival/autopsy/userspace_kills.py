@@ -293,14 +293,18 @@ class UserspaceKills:
         match = lines.YARN.search(text)
         if match is None:
             return self._yarn_in_short(text, message)
+        of = match[3].lower()
+        used, used_unit, limit, limit_unit = (
+            match.groups()[7:11] if of == "virtual" and match[8] else match.groups()[3:7]
+        )
         kill = UserspaceKill(
             Killer.YARN,
             KillBasis.LIMIT,
             victim=match[2],
             pid=int(match[1]),
-            rss_bytes=_size(match[4], match[5]),
-            limit_bytes=_size(match[6], match[7]),
-            rule=f"{match[3].lower()} memory limit",
+            rss_bytes=_size(used, used_unit),
+            limit_bytes=_size(limit, limit_unit),
+            rule=f"{of} memory limit",
         )
         return self._add(kill, match, text, message)
 
