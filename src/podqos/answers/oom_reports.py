@@ -529,7 +529,7 @@ def _with_line_feeds(stream: LogStream) -> Iterator[bytes]:
     """Yield the parts of a log whose lines may end as on Windows, or as serial consoles write them."""
     held = b""
     for read in parts(stream, _CHUNK_BYTES):
-        if b"\b" in read:
+        if b"\b" in read and b"\x01" not in read:
             read = _STRUCK_OVER.sub(b"", read)  # noqa: PLW2901 - what a terminal would show
         if held or b"\r" in read:
             part = held + read
