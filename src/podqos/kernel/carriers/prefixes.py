@@ -14,6 +14,8 @@ from msgspec import Struct
 
 LONGEST = 1024
 """A longer prefix is not learned."""
+MARKS = " >|+*#-"
+"""Of quoting, lists and patches."""
 _CARRIED = 256  # a "kernel:" further on belongs to the message
 
 _LEVEL = re.compile(r"(?:<\d{1,3}>(?:1 )?|(?:kern|user|daemon|syslog) {0,6}:\w{1,8} {0,6}: ?)")
@@ -103,6 +105,11 @@ class Prefix(NamedTuple):
     """These words, as they stood in the line that it was learned from."""
     has_time: bool
     has_host: bool
+
+    @property
+    def is_quoting(self) -> bool:
+        """Whether it is nothing but what mail programs and lists put before lines."""
+        return not "".join(self.words).strip(MARKS)
 
     def taken_off(self, line: str) -> Carried | None:
         """Return a line without the prefix, or None if it has another."""

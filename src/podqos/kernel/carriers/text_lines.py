@@ -37,7 +37,6 @@ _ENDING = re.compile(r"[\"'|,;}>$`#\s]{1,40}$")
 _LONGEST_END = 200
 _DELIMITER = re.compile(r".*(?:[:\]>|\"'=;,)}]\s{0,4}|\t|\s-\s|\s{2})", re.DOTALL)
 _NAME_QUOTES = "\"'`<>|[] \t"
-_MARKS = " >|+*#-"
 _QUOTES = "\"'`([{<>| \t"
 _GUTTER = re.compile(r"[\s\d]{1,40}([|:>\u2502\u22ee])( ?)")
 _CONTINUING = frozenset("\u21aa\u21b3\u2937\u00bb\u2026\u00b7")
@@ -251,6 +250,8 @@ class TextLines:
             key = prefix.pattern.pattern
             forms[key] = prefix
             counts[key] += 1
+        if not all(form.is_quoting for form in forms.values()):
+            counts = Counter({key: count for key, count in counts.items() if not forms[key].is_quoting})
         kept = [key for key, count in counts.most_common(_MOST_PREFIXES) if count > 1 or not bare]
         self._prefixes = [forms[key] for key in kept]
 
@@ -383,6 +384,8 @@ class TextLines:
 
     def _is_bare(self, before: str) -> bool:
         """Whether nothing precedes a message, or only what precedes the rest of a broken line, too."""
+        if self._prefixes and not self._prefixes[0].is_quoting:
+            before = before.strip(prefixes.MARKS)
         return not before.strip() or (self._outer is not None and self._outer.fullmatch(before) is not None)
 
     def _mind_prefix(self, place: int) -> None:
@@ -489,11 +492,11 @@ def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
 
 def _quoting(texts: list[str]) -> re.Pattern[str] | None:
     """Return the blanks and quoting marks that all lines begin with."""
-    told = [text for text in texts if text.strip(_MARKS)]
+    told = [text for text in texts if text.strip(prefixes.MARKS)]
     first, last = min(told, default=""), max(told, default="")
     differs = (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
     common = first[: next(differs, len(first))]
-    marks = common[: len(common) - len(common.lstrip(_MARKS))]
+    marks = common[: len(common) - len(common.lstrip(prefixes.MARKS))]
     return re.compile(re.escape(marks)) if marks else None
 
 

@@ -1,0 +1,67 @@
+"""Logs of several kernels whose lines a terminal, a mail program or a chat broke say what they said before."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+
+from kernel.carriers import ISO, folded, journal, plain, syslog, wrapped
+from kernel.carriers import dmesg as timed
+from kernel.oom_logs import cgroup, killed, machine, read
+from podqos.kernel.oom_report import OOMReport
+
+FORMS = {"nr_ptes": "3.10.0", "nr_pmds": "4.4.0", "pgtables_bytes": "6.1.0", "rss_anon": "6.10.0"}
+NAMES = "java", "nginx", "redis-server", "worker process", "php-fpm", "postgres"
+PREFIXES = {
+    "bare": plain,
+    "dmesg": timed,
+    "syslog": syslog,
+    "journal": journal,
+    "iso": lambda lines: [f"{ISO} node-1 kernel: {line}" for line in lines],
+}
+QUOTING = "", "> ", "> > ", ">> +", "    ", "* "
+
+
+def _reports(draw: random.Random) -> list[list[str]]:
+    reports = []
+    for form, release in FORMS.items():
+        for make in "cgroup", "machine":
+            rows = [
+                (
+                    pid,
+                    1000,
+                    draw.randrange(100, 99_000),
+                    draw.randrange(1, 99),
+                    0,
+                    draw.choice((-1000, -998, 0, 3, 999)),
+                    draw.choice(NAMES),
+                )
+                for pid in sorted(draw.sample(range(100, 3_999_999), draw.randrange(8, 50)))
+            ]
+            rows.append((4_000_000, 1000, 199_000, 300, 0, 1000, draw.choice(NAMES)))
+            pid, name = rows[-1][0], rows[-1][-1]
+            if make == "cgroup":
+                reports.append(cgroup(rows, pid, name))
+            else:
+                reports.append(machine(rows, form, killed(pid, name), release))
+    return reports
+
+
+def _told(report: OOMReport) -> tuple[object, ...]:
+    tasks = [(task.pid, task.name, task.rss_pages, task.oom_score_adj) for task in report.tasks.values()]
+    victims = [(victim.pid, victim.name) for victim in report.victims.values()]
+    return report.constraint, report.oom_cgroup, report.trigger, victims, tasks
+
+
+@pytest.mark.parametrize("width", [65, 72, 80, 100])
+@pytest.mark.parametrize(("prefix", "quoting"), [*product(PREFIXES, QUOTING)])
+def test_a_log_of_several_kernels_is_read_wherever_its_lines_are_broken(prefix, quoting, width):
+    draw = random.Random(f"{prefix}{quoting}{width}")  # noqa: S311
+    reports = _reports(draw)
+    expected = [_told(report) for (report,) in map(read, reports)]
+    lines = [line for report in reports for line in report]
+    how = {"break_long_words": False, "break_on_hyphens": False}
+    for make in folded(width, PREFIXES[prefix], quoting), wrapped(width, PREFIXES[prefix], quoting, **how):
+        assert [_told(report) for report in read(make(lines).split("\n"))] == expected
