@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -27,6 +27,9 @@ _MOST_ADDED = 200
 """Prefixes that are learned after the first ones: in a log of noise every line has another, and learning is slow."""
 _MOST_USELESS, _MOST_SEEN = 16, 1024
 _MOST_TOGETHER = 256
+_OTHERS_SHARE = 0.1
+_MOST_REST = 2
+"""Lines that a broken one may go on in."""
 _NEAR = 24
 """So many lines after ``invoked oom-killer`` at most, the process that asked is named again."""
 _HEADER_TAIL = re.compile(r"\[\s{0,6}pid\s{0,6}\].{10,220}?adj\s{1,8}name\b(.{0,1000})$")
@@ -195,7 +198,8 @@ class TextLines:
             self._learn_prefixes(texts, starts, invoked)
             self._suffix = _learned_suffix(texts)
         if any(map(tokens.has_hint, texts)):
-            self._learn_wrapping(texts)
+            is_own = [start >= 0 or before is not None for start, before in zip(starts, invoked, strict=True)]
+            self._learn_wrapping(_from_first_to_last(texts, is_own))
             self._is_reversed = self._has_newest_first(texts)
         if not is_found and self._wrapping is None:
             self._is_passing = True
@@ -268,7 +272,12 @@ class TextLines:
         if not self._is_everywhere and (not lacking or self._suffix is not None):
             return
         self._outer = _outer(self._prefixes, lacking) if self._prefixes else _quoting(texts)
-        physical = [self._physical(text, line) for text, line in zip(texts, carried, strict=True)]
+        outer = self._outer
+        physical = [
+            self._physical(text, line)
+            for text, line in zip(texts, carried, strict=True)
+            if outer is None or line.is_marked or outer.match(text)
+        ]
         self._wrapping = wrapping.learned(physical)
         if self._wrapping is None:
             self._outer = None
@@ -477,7 +486,7 @@ def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
             # What is broken at a column may go on with a space.
             end = re.escape(last) if last.isspace() else form.parts[count - 1]
             pattern = re.compile("".join(form.parts[: count - 1]) + end)
-            if not all(map(pattern.match, lacking)):
+            if not _few(pattern.match(text) is None for text in lacking):
                 break
             best = pattern
         gutter = _GUTTER.match("".join(form.words))
@@ -491,13 +500,26 @@ def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
 
 
 def _quoting(texts: list[str]) -> re.Pattern[str] | None:
-    """Return the blanks and quoting marks that all lines begin with."""
+    """Return the blanks and quoting marks that lines begin with."""
     told = [text for text in texts if text.strip(prefixes.MARKS)]
-    first, last = min(told, default=""), max(told, default="")
-    differs = (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
-    common = first[: next(differs, len(first))]
-    marks = common[: len(common) - len(common.lstrip(prefixes.MARKS))]
-    return re.compile(re.escape(marks)) if marks else None
+    forms = {text[: len(text) - len(text.lstrip(prefixes.MARKS))] for text in told}
+    for form in sorted(filter(None, forms), key=len, reverse=True):
+        if _few(not text.startswith(form) for text in told):
+            return re.compile(re.escape(form))
+    return None
+
+
+def _few(others: Iterable[bool]) -> bool:
+    """Whether so few lines are others that they may be what people wrote in between."""
+    which = [*others]
+    return sum(which) <= len(which) * _OTHERS_SHARE
+
+
+def _from_first_to_last(texts: list[str], is_own: list[bool]) -> list[str]:
+    """Return lines of the OOM killer's with what is between them, and the rest of the last."""
+    if True not in is_own:
+        return texts
+    return texts[is_own.index(True) : len(texts) - is_own[::-1].index(True) + _MOST_REST]
 
 
 def separated(line: str) -> list[str]:

@@ -7,6 +7,7 @@ it could be is continued by one that begins no message. Lines are broken between
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -105,7 +106,7 @@ def learned(lines: Sequence[Physical]) -> Wrapping | None:
     """Return how lines were broken, or None if nothing proves that they were."""
     is_hyphenated = any(_HYPHENATED.search(line.text) and not following.begins for line, following in pairwise(lines))
     ways = (
-        Wrapping(max(map(_length, lines), default=0), is_hard=True),
+        *(Wrapping(width, is_hard=True) for width in _columns_cut(lines)),
         *(Wrapping(width, is_hard=False, is_hyphenated=is_hyphenated) for width in _widths(lines)),
     )
     results = [_tried(lines, way) for way in ways]
@@ -122,6 +123,13 @@ def _ends_name(joined: str, text: str) -> bool:
 
 def _length(line: Physical) -> int:
     return len(line.text)
+
+
+def _columns_cut(lines: Sequence[Physical]) -> list[int]:
+    """Return at which column lines may be broken: that of the longest, or, where others are longer, of most."""
+    longest = max(map(_length, lines), default=0)
+    goes_on = Counter(_length(line) for line, following in pairwise(lines) if not following.begins)
+    return [longest, *(length for length, _ in goes_on.most_common(1) if length != longest)]
 
 
 def _widths(lines: Sequence[Physical]) -> tuple[int, int]:
