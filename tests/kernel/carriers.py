@@ -14,6 +14,8 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
+import yaml
+
 Carrier = Callable[[list[str]], str]
 
 HOST = "node-1"
@@ -617,6 +619,18 @@ CARRIERS |= {
     "an address": whole(lambda lines: "https://example.org/?log=" + quote("\n".join(lines)) + "\n"),
     "a form": whole(lambda lines: "log=" + quote_plus("\n".join(lines)) + "\n"),
     "struck over": whole(lambda lines: "".join(re.sub("[aeo]", "\\g<0>\b\\g<0>", line) + "\n" for line in lines)),
+    "gcloud in yaml": lambda lines: "$ gcloud logging read oom\n" + "".join(
+        yaml.safe_dump({
+            "insertId": f"q{n}", "jsonPayload": {"MESSAGE": line, "PRIORITY": "4"},
+            "resource": {"labels": {"node_name": HOST}, "type": "k8s_node"}, "timestamp": ISO,
+        }, explicit_start=True) for n, line in enumerate(lines)),
+    "gcloud in yaml, text": whole(lambda lines: "".join(
+        yaml.safe_dump({"insertId": f"q{n}", "labels": {}, "textPayload": f"{line}\n", "timestamp": ISO}, explicit_start=True)
+        for n, line in enumerate(lines))),
+    "aws in yaml": whole(lambda lines: yaml.safe_dump({"events": [
+        {"eventId": str(n), "logStreamName": HOST, "message": line, "timestamp": 1767626367708} for n, line in enumerate(lines)]})),
+    "az in yaml": whole(lambda lines: yaml.safe_dump(
+        [{"Computer": HOST, "SyslogMessage": line, "TimeGenerated": ISO} for line in lines])),
     "breaks that a page allows": whole(lambda lines: "".join(html.escape(line).replace("/", "/<wbr>") + "<br>\n" for line in lines)),
     "read as Windows-1252": whole(
         lambda lines: "".join(line.replace("  ", " \u00a0").encode().decode("cp1252") + "\n" for line in lines)

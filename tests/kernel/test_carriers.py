@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.carriers import CARRIERS, HOST, NEWEST_FIRST, Carrier, dmesg, each, folded, plain, syslog, wrapped
+from kernel.carriers import CARRIERS, HOST, ISO, NEWEST_FIRST, Carrier, dmesg, each, folded, plain, syslog, wrapped
 from kernel.oom_logs import CONTAINER, cgroup, killed, machine, table
 from podqos.answers.autopsy import AutopsyRequest, autopsies
 from podqos.kernel.carriers.prefixes import known
@@ -105,6 +105,8 @@ def test_a_report_is_the_same_whatever_carries_it(carrier):
         ("loki api", "1767626367.708440000", HOST),
         ("otlp", "1767626367.708440000", HOST),
         ("gcp array", "2026-01-05T15:19:27.708440Z", HOST),
+        ("gcloud in yaml", "2026-01-05T15:19:27.708440Z", HOST),
+        ("aws in yaml", "1767626367.708", HOST),
         ("azure csv", "1/5/2026, 3:19:27.708 PM", HOST),
         ("journal-json-pretty", "1767626367.708440", HOST),
         ("ansible", "5864.708440", HOST),
@@ -150,6 +152,17 @@ def test_a_text_of_windows_has_plain_spaces_quotes_and_dashes(form, space):
     for name, lines in REPORTS.items():
         text = each(form)([line.replace("  ", f"{space} ") for line in lines]).replace("-", "\u2013")
         assert answered(text.encode("cp1252"))[0] == BARE[name], name
+
+
+def test_a_field_of_a_table_may_hold_many_reports():
+    lines = [*dmesg(REPORTS["machine"]), *dmesg("eth0: link up" for _ in range(300)), *dmesg(REPORTS["cgroup"])]
+    found = answered("time,host,log\n" + f'{ISO},{HOST},"' + "\n".join(lines) + '"\n')[0]
+    assert found["kills"] == [*BARE["machine"]["kills"], *BARE["cgroup"]["kills"]]
+
+
+def test_text_that_follows_records_in_yaml_is_read():
+    text = CARRIERS["gcloud in yaml"](REPORTS["machine"]) + "\n".join(dmesg(REPORTS["cgroup"])) + "\n"
+    assert answered(text)[0]["kills"] == [*BARE["machine"]["kills"], *BARE["cgroup"]["kills"]]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from podqos.kernel.carriers.records import Records, decoded, decoded_lines
 from podqos.kernel.carriers.tables import Table
 from podqos.kernel.carriers.text_lines import TextLines, separated
 from podqos.kernel.carriers.tokens import has_hint, has_several, with_hints
+from podqos.kernel.carriers.yaml_records import YamlRecords
 from podqos.kernel.message import MOST_CHARACTERS, Line, Message
 
 MOST_IN_RECORD = 1 << 20
@@ -61,6 +62,7 @@ class Unwrapper:
         self._lines = TextLines()
         self._records = Records()
         self._pretty = PrettyJSON(self._records)
+        self._yaml: YamlRecords | None = None
         self._begun: Sequence[str] = ()
         """The first lines of a record that is laid out, whose other lines are read next."""
         self._table: Table | None = None
@@ -78,12 +80,13 @@ class Unwrapper:
     @property
     def is_waiting(self) -> bool:
         """Whether lines wait for others."""
-        return self._lines.is_waiting or self._pretty.is_open or self._entry is not None or bool(self._continued)
+        is_open = self._pretty.is_open or (self._yaml is not None and self._yaml.is_open)
+        return self._lines.is_waiting or is_open or self._entry is not None or bool(self._continued)
 
     @property
     def looks_back(self) -> bool:
         """Whether lines before a mark are needed to understand it."""
-        return self._lines.looks_back or self._pretty.was_open
+        return self._lines.looks_back or self._pretty.was_open or self._yaml is not None
 
     @property
     def holds_report(self) -> bool:
@@ -97,6 +100,7 @@ class Unwrapper:
 
     def begin(self, head: str) -> None:
         """Take the beginning of a log, whose lines are fed only from the first that matters: it may name columns."""
+        self._yaml = YamlRecords() if YamlRecords.are_in(head) else None
         first = next((line for line in head.splitlines() if line.strip()), "")
         if not has_hint(first):
             self._table = Table.begun(cleaned(first), self._records)
@@ -144,11 +148,15 @@ class Unwrapper:
             or self._entry is not None
             or self._pretty.is_open
             or self._continued
+            or self._yaml is not None
         )
 
     def flush(self) -> list[Message]:
         """Return what waits for lines that do not come soon."""
-        return _split(self._lines.flush())
+        found: list[Line] = []
+        if self._yaml is not None:
+            self._of_yaml(self._yaml.end(), found)
+        return _split([*self._lines.read(found), *self._lines.flush()])
 
     def skip(self) -> None:
         """Know that the next line is not the one that follows in the log; what waits has been flushed."""
@@ -159,6 +167,8 @@ class Unwrapper:
         """Return what the last line left incomplete."""
         found: list[Line] = []
         self._end_entry(found)
+        if self._yaml is not None:
+            self._of_yaml(self._yaml.end(), found)
         for line in self._begun:
             self._of_either(self._pretty.feed(line[:MOST_IN_RECORD]), found)
         self._of_text(self._pretty.end(), found)
@@ -214,6 +224,11 @@ class Unwrapper:
             if rest.startswith("\\ ") or (self._is_list and rest[:1] in _QUOTES):
                 line = rest[1:]
             line, self._continued = self._continued + line, ""
+        if self._yaml is not None:
+            record, is_taken = self._yaml.feed(line)
+            self._of_yaml(record, found)
+            if is_taken:
+                return
         if self._joins(line):
             self._continued = line.rstrip()[:-1]
             return
@@ -227,6 +242,10 @@ class Unwrapper:
             self._export(line[:MOST_CHARACTERS], found)
         elif not (line.lstrip()[:1] in {"{", "["} and self._pretty.begins(line)):
             self._of_line(line, found)
+
+    def _of_yaml(self, record: dict[str, object] | None, found: list[Line]) -> None:
+        if record:
+            self._of_either(self._records.read(record), found)
 
     def _joins(self, line: str) -> bool:
         """Whether a line is a string that the next one goes on with, as Python prints long ones and C joins them."""

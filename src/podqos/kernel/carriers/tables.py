@@ -27,7 +27,7 @@ _HOSTS = frozenset(
     )
 )
 _MOST_COLUMNS = 200
-_MOST_LINES = 200
+_MOST_LINES, _MOST_OF_REPORT = 200, 20_000
 _SEPARATORS = "\t,;|"
 
 
@@ -55,6 +55,9 @@ class Table:
         if self._host is None and "source" in lower:  # Graylog
             self._host = lower.index("source")
         self._open: list[str] = []
+        """The lines of a row that has not ended, how many quotes they have, and whether one may be the OOM killer's."""
+        self._quotes = 0
+        self._has_hint = False
 
     @classmethod
     def begun(cls, header: str, records: Records) -> Table | None:
@@ -70,10 +73,13 @@ class Table:
     def feed(self, line: str) -> Iterator[Line | str]:
         """Yield the message of a row; the line as it is, where it is none. A field may hold several lines."""
         self._open.append(line)
-        text = "\n".join(self._open)
-        if text.count('"') % 2 and len(self._open) < _MOST_LINES and (len(self._open) > 1 or self._separator in line):
+        self._quotes += line.count('"')
+        most = _MOST_OF_REPORT if self._has_hint else _MOST_LINES
+        if self._quotes % 2 and len(self._open) < most and (len(self._open) > 1 or self._separator in line):
+            self._has_hint = self._has_hint or has_hint(line)
             return
-        self._open = []
+        text = "\n".join(self._open)
+        self._open, self._quotes, self._has_hint = [], 0, False
         row = next(
             csv.reader([text] if "\n" not in text else text.splitlines(keepends=True), delimiter=self._separator), []
         )
