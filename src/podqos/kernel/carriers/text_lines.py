@@ -199,7 +199,7 @@ class TextLines:
             self._suffix = _learned_suffix(texts)
         if any(map(tokens.has_hint, texts)):
             is_own = [start >= 0 or before is not None for start, before in zip(starts, invoked, strict=True)]
-            self._learn_wrapping(_from_first_to_last(texts, is_own))
+            self._learn_wrapping(texts, is_own)
             self._is_reversed = self._has_newest_first(texts)
         if not is_found and self._wrapping is None:
             self._is_passing = True
@@ -259,8 +259,11 @@ class TextLines:
         kept = [key for key, count in counts.most_common(_MOST_PREFIXES) if count > 1 or not bare]
         self._prefixes = [forms[key] for key in kept]
 
-    def _learn_wrapping(self, texts: list[str]) -> None:
+    def _learn_wrapping(self, texts: list[str], is_own: list[bool]) -> None:
+        """Learn how lines were broken, from the first that is the kernel's to the last, and the rest of it."""
         carried = [self._carried(text) for text in texts]
+        first, last = _ends(line.is_marked or is_first for line, is_first in zip(carried, is_own, strict=True))
+        texts, carried = texts[first : last + _MOST_REST], carried[first : last + _MOST_REST]
         lacking = [
             text
             for text, line in zip(texts, carried, strict=True)
@@ -486,7 +489,9 @@ def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
             # What is broken at a column may go on with a space.
             end = re.escape(last) if last.isspace() else form.parts[count - 1]
             pattern = re.compile("".join(form.parts[: count - 1]) + end)
-            if not _few(pattern.match(text) is None for text in lacking):
+            is_quoting = not "".join(form.words[:count]).strip(prefixes.MARKS)
+            others = [pattern.match(text) is None for text in lacking]
+            if any(others) and not (is_quoting and _few(others)):
                 break
             best = pattern
         gutter = _GUTTER.match("".join(form.words))
@@ -515,11 +520,11 @@ def _few(others: Iterable[bool]) -> bool:
     return sum(which) <= len(which) * _OTHERS_SHARE
 
 
-def _from_first_to_last(texts: list[str], is_own: list[bool]) -> list[str]:
-    """Return lines of the OOM killer's with what is between them, and the rest of the last."""
-    if True not in is_own:
-        return texts
-    return texts[is_own.index(True) : len(texts) - is_own[::-1].index(True) + _MOST_REST]
+def _ends(which: Iterable[bool]) -> tuple[int, int]:
+    """Return the number of the first, and that after the last; of all where there is none."""
+    all_of_them = [*which]
+    numbers = [number for number, is_one in enumerate(all_of_them) if is_one] or range(len(all_of_them))
+    return numbers[0], numbers[-1] + 1
 
 
 def separated(line: str) -> list[str]:
