@@ -454,6 +454,37 @@ def pods_as_yaml(draw: random.Random) -> Iterator[str]:
         yield "".join(_yaml(_listed_pod(draw), "  "))
 
 
+def restarted_pods_as_yaml(draw: random.Random) -> Iterator[str]:
+    """Yield the same of pods of which every one exited once: each tells something."""
+    yield "apiVersion: v1\nkind: List\nitems:\n"
+    while True:
+        text = "".join(_yaml(_listed_pod(draw), "  "))
+        ended = (
+            f"lastState:\n          terminated:\n            containerID: containerd://{draw.getrandbits(256):064x}\n"
+        )
+        yield text.replace("lastState: {}\n", f"{ended}            exitCode: 1\n            reason: Error\n")
+
+
+def objects_as_yaml(draw: random.Random) -> Iterator[str]:
+    """Yield what ``kubectl get pods,events -o yaml`` prints; some events say that a container was stopped."""
+    yield "apiVersion: v1\nkind: List\nitems:\n"
+    number = 0
+    while True:
+        pod = _listed_pod(draw)
+        yield "".join(_yaml(pod, "  "))
+        for _ in range(2):
+            number += 1
+            metadata = pod["metadata"]
+            event = {
+                "apiVersion": "v1", "kind": "Event", "count": number % 7 + 1, "firstTimestamp": f"2026-01-05T15:18:{number % 60:02d}Z",
+                "involvedObject": {"apiVersion": "v1", "fieldPath": "spec.containers{app}", "kind": "Pod", **{key: metadata[key] for key in ("name", "namespace", "uid")}},
+                "lastTimestamp": f"2026-01-05T15:19:{number % 60:02d}Z", "message": "Stopping container app" if number % 40 == 0 else f'Container image "app:{number}" already present on machine',
+                "metadata": {"creationTimestamp": f"2026-01-05T15:18:{number % 60:02d}Z", "name": f"{metadata['name']}.{number:x}", "namespace": metadata["namespace"], "uid": f"{number:08x}-aaaa-bbbb"},
+                "reason": "Killing" if number % 40 == 0 else "Pulled", "source": {"component": "kubelet", "host": pod["spec"]["nodeName"]}, "type": "Normal",
+            }  # fmt: skip
+            yield "".join(_yaml(event, "  "))
+
+
 def _yaml(value: dict[str, object], indent: str) -> Iterator[str]:
     """Yield the lines of a mapping in a list, as the API's printer has them."""
     lines = yaml.safe_dump(value, width=10**6).splitlines()
@@ -653,6 +684,8 @@ OTHERS: dict[str, Kind] = {
     "descriptions of pods": described_pods,
     "docker inspect": inspected_containers,
     "pods as YAML": pods_as_yaml,
+    "pods as YAML, all of which exited once": restarted_pods_as_yaml,
+    "pods and events as YAML": objects_as_yaml,
 }
 
 
