@@ -631,6 +631,10 @@ CARRIERS |= {
         {"eventId": str(n), "logStreamName": HOST, "message": line, "timestamp": 1767626367708} for n, line in enumerate(lines)]})),
     "az in yaml": whole(lambda lines: yaml.safe_dump(
         [{"Computer": HOST, "SyslogMessage": line, "TimeGenerated": ISO} for line in lines])),
+    "a row of a data dump": whole(lambda lines: '<row Id="1" Body="&lt;pre&gt;' + "&#xA;".join(
+        html.escape(html.escape(line, quote=False)) for line in lines) + '&lt;/pre&gt;" Score="3" />\n'),
+    "strace": whole(lambda lines: "".join(f'write(1, "{line}\\n", {len(line) + 1}) = {len(line) + 1}\n' for line in lines)),
+    "a python list of bytes": whole(lambda lines: repr([line.encode() for line in lines]) + "\n"),
     "breaks that a page allows": whole(lambda lines: "".join(html.escape(line).replace("/", "/<wbr>") + "<br>\n" for line in lines)),
     "read as Windows-1252": whole(
         lambda lines: "".join(line.replace("  ", " \u00a0").encode().decode("cp1252") + "\n" for line in lines)

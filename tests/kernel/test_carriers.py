@@ -154,6 +154,16 @@ def test_a_text_of_windows_has_plain_spaces_quotes_and_dashes(form, space):
         assert answered(text.encode("cp1252"))[0] == BARE[name], name
 
 
+def test_a_message_in_binary_is_read_in_journalds_export_format():
+    entries = [
+        f"__CURSOR=s={n}\n_HOSTNAME={HOST}\nMESSAGE\n".encode()
+        + (len(line) + 1).to_bytes(8, "little").replace(b"\n", b"\v")
+        + f"{line}\x01\nPRIORITY=4\n\n".encode()
+        for n, line in enumerate(REPORTS["machine"])
+    ]
+    assert [kill["scope"] for kill in answered(b"".join(entries))[0]["kills"]] == ["machine"]
+
+
 def test_a_field_of_a_table_may_hold_many_reports():
     lines = [*dmesg(REPORTS["machine"]), *dmesg("eth0: link up" for _ in range(300)), *dmesg(REPORTS["cgroup"])]
     found = answered("time,host,log\n" + f'{ISO},{HOST},"' + "\n".join(lines) + '"\n')[0]

@@ -43,6 +43,9 @@ _PLAIN = bytes(code for code in range(32, 127) if code not in b"\\&^{'\"<;#") + 
 """What needs no closer look, wherever it stands."""
 _SPECIAL = ("#0", "', ", "[s=", '["')
 _QUOTES = frozenset("'\"")
+_BINARY = "MESSAGE, binary"
+_LENGTH_BYTES = 8
+"""Before the value of a field with characters that are not printed, which is in the next line."""
 _STRING = re.compile(
     r"\s{0,200}(?P<opened>[\[(]?)[bru]?(?P<quote>['\"]).*(?P=quote)(?P<end>,|[\])};]{1,3},?)?\s{0,40}$"
 )
@@ -338,6 +341,11 @@ class Unwrapper:
         if self._entry is None:
             self._entry = {}
         name, equals, value = line.partition("=")
+        if self._entry.get(_BINARY) == "":
+            name, equals, value = "MESSAGE", "=", line[_LENGTH_BYTES:]
+            self._entry[_BINARY] = "read"
+        elif line == "MESSAGE":
+            name, equals, value = _BINARY, "=", ""
         if line and equals and len(self._entry) < _MOST_FIELDS:
             self._entry[name] = value
         elif not line:

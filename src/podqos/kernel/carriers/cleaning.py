@@ -53,17 +53,17 @@ _ESCAPED = re.compile(r"\\([_\[\]*<>()#.|~`+!/-])")
 _ENDS_WITH_KEY = re.compile(r"(?:mask|order|adj|constraint|cpuset|allowed|memcg|task|pid|uid)=$")
 _PRINTABLE = re.compile(r"=([0-9A-F]{2})")
 _NEWLINES = re.compile(
-    r"\\r\\n|\\n|#012|\\u000[aA]|<br ?/?>|</(?:tr|li|p|div)>|[\x0b\x0c\x85\u2028\u2029\u240a\u23ce\u21b5]",
+    r"\\r\\n|\\n|#012|&#(?:10|x0?a);|\\u000a|<br ?/?>|</(?:tr|li|p|div)>|[\x0b\x0c\x85\u2028\u2029\u240a\u23ce\u21b5]",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r"(?<=['\"]), (?=['\"])")
+_QUOTED = re.compile(r"(?<=['\"]), b?(?=['\"])")
 _TUPLES = re.compile(r"(?<=['\"])\),\s?\((?=[\d'\"])")
 """Rows of a statement in SQL."""
 _FRAME = re.compile(r"(\d{2,5}) (?=<\d{1,3}>)")
 """Before a message of syslog's over TCP: its length (RFC 6587)."""
 _FEW = 2
-_ESCAPED_END = re.compile(r"(?:\\r)?\\n[\"'),;+.&\s]{0,8}$")
-_LONGEST_END = 12
+_ESCAPED_END = re.compile(r"(?:\\r)?\\n(?:[\"'),;+.&\s]{0,8}|\", \d{1,6}\) = \d{1,6})$")
+_LONGEST_END = 24
 _SHORTEST_SOFT, _LONGEST_SOFT = 70, 77
 _MOST_ENTITIES = 2
 
@@ -131,7 +131,7 @@ def _without_entities(line: str) -> str:
     for _ in range(_MOST_ENTITIES):  # what quotes a page may escape it again
         if not _ENTITY.search(line):
             break
-        line = unescape(line)
+        line = unescape(line).replace("\n", " ")
     return line.translate(_PLAIN)
 
 
@@ -142,7 +142,7 @@ def without_escaped_end(line: str) -> str:
 
 def pieces(line: str) -> list[str]:
     """Return the lines in a line whose line ends were escaped, or that is a list of quoted lines."""
-    if line.count("', '") + line.count("', \"") > (_FEW if not line.startswith("['") else 0):
+    if line.count("', '") + line.count("', \"") + line.count("', b'") > (0 if line.startswith(("['", "[b'")) else _FEW):
         return _QUOTED.split(line)
     if "),(" in line and len(rows := _TUPLES.split(line)) > _FEW:
         return rows
@@ -150,7 +150,7 @@ def pieces(line: str) -> list[str]:
         return line.split('" "')
     if line[:1].isdigit() and len(framed := _framed(line)) > 1:
         return framed
-    is_marked = "\\" in line or "#012" in line or "<b" in line or "<B" in line or "</" in line
+    is_marked = "\\" in line or "#012" in line or "&#" in line or "<b" in line or "<B" in line or "</" in line
     if is_marked or "\x0b" in line or not line.isascii():
         return _NEWLINES.split(line)
     return [line]
