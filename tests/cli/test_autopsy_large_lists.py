@@ -179,6 +179,16 @@ def test_a_pod_whose_lines_are_those_of_another_that_told_nothing_is_not_parsed(
     assert len(parsed) == 1
 
 
+@pytest.mark.usefixtures("_any_length")
+def test_events_whose_messages_have_quotes_inside_are_not_parsed_either(monkeypatch):
+    parsed = []
+    read_plain = alike.read_plain
+    monkeypatch.setattr(alike, "read_plain", lambda data, **options: parsed.append(data) or read_plain(data, **options))
+    events = (event(number, "Pulled", f'Container image "web:{number}", present [x]') for number in range(1, 50))
+    assert sifted("f", listed(*events).encode(), io.BytesIO()).left_out.events == 49
+    assert len(parsed) == 1
+
+
 DAMAGES = {
     "an amount that is not valid": ("memory: 80Mi", "memory: 80Zi"),
     "a word in place of a number": ("restartCount: 16", "restartCount: many"),

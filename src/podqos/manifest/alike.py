@@ -41,9 +41,12 @@ _TEXT = rf"(?:{_PLAIN}|\"{_QUOTED}\"|'{_QUOTED}'|{_HEX}|{_ADDRESS}|{_HASH})"
 # Texts that are amounts where one is needed.
 _AMOUNT = r"(?:[0-9]{1,9}(?:m|k|[KMGT]i|[MGT])|\"[0-9]{1,15}\"|'[0-9]{1,15}')"
 _NUMBER = r"(?:0|[1-9][0-9]{0,8})"
+# A text that has quotes or brackets inside: in order as it is, and in no template.
+_ROUGH = rf"(?!(?:{_WORD})[ ]*\n)[A-Za-z/][^:#\\\t\n]*+(?::(?=[^ :#\\\t\n])[^:#\\\t\n]*+)*(?<! )"
+_ROUGH_MARK = "\4"
 _LEFT_OUT = tuple(
     (re.compile(rf": {_KEPT}{value}\n"), f":{mark}\n")
-    for value, mark in ((_TEXT, "\1"), (_AMOUNT, "\2"), (_NUMBER, "\3"))
+    for value, mark in ((_TEXT, "\1"), (_AMOUNT, "\2"), (_NUMBER, "\3"), (_ROUGH, _ROUGH_MARK))
 )
 _VALUE = re.compile(rf": {_KEPT}({_TEXT}|{_AMOUNT}|{_NUMBER})\n")
 # What goes on in the next line, or may.
@@ -135,7 +138,7 @@ class AlikeItems:
 
     def value(self, item: str, shape: str) -> Plain:
         """Return what an item says, or raise ``NotPlain``."""
-        if shape == _NO_SHAPE or len(item) > _LONGEST:
+        if shape == _NO_SHAPE or len(item) > _LONGEST or _ROUGH_MARK in shape:
             return _parsed(item)
         key = hash(shape)
         template = self._templates.get(key)
