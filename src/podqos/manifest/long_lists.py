@@ -21,6 +21,8 @@ from podqos.manifest.plain import Plain
 _ITEMS = re.compile(rb"(?:\A|(?<=\n))items:[ ]*+\n(?=(?:#\n)?\n*+- )")
 _BEHIND = re.compile(rb"\n(?!- |[ \n#]|\Z)")
 _NEXT = b"\n- "
+_GAP = re.compile(rb"(?:\A|(?<=\n))#\n\n+")
+"""Blank lines behind a comment, which belong to no value: others leave them in place of objects."""
 _BATCH = 1 << 18
 
 
@@ -69,7 +71,7 @@ class LongList:
 
     def _read(self, piece: int, *, skims: bool = False) -> list[Plain]:
         start, end = self._bounds[piece : piece + 2]
-        items = read_plain(self._text[start:end], skims=skims)
+        items = read_plain(_GAP.sub(b"#\n", self._text[start:end]), skims=skims)
         if not isinstance(items, list):
             raise NotPlain
         return items
