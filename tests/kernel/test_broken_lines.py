@@ -65,3 +65,21 @@ def test_a_log_of_several_kernels_is_read_wherever_its_lines_are_broken(prefix, 
     how = {"break_long_words": False, "break_on_hyphens": False}
     for make in folded(width, PREFIXES[prefix], quoting), wrapped(width, PREFIXES[prefix], quoting, **how):
         assert [_told(report) for report in read(make(lines).split("\n"))] == expected
+
+
+BEFORE = "Hi all,\n\nour node died last night, and nobody here knows what we should raise to spare it. Its log:\n\n"
+BETWEEN = "\nI think this is where it goes wrong, because that process never used as much memory before today:\n\n"
+AFTER = "\nThanks,\nAnna\n"
+
+
+@pytest.mark.parametrize("width", [66, 80, 110])
+@pytest.mark.parametrize(("prefix", "quoting"), [*product([*PREFIXES][1:], filter(None, QUOTING))])
+def test_what_people_write_around_a_report_does_not_hide_how_its_lines_were_broken(prefix, quoting, width):
+    draw = random.Random(f"{prefix}{quoting}{width}")  # noqa: S311
+    report = draw.choice(_reports(draw))
+    expected = [_told(found) for found in read(report)]
+    cut = draw.randrange(2, len(report) - 1)
+    how = {"break_long_words": False, "break_on_hyphens": False}
+    for make in folded(width, PREFIXES[prefix], quoting), wrapped(width, PREFIXES[prefix], quoting, **how):
+        for text in make(report), make(report[:cut]) + BETWEEN + make(report[cut:]):
+            assert [_told(found) for found in read(f"{BEFORE}{text}{AFTER}".split("\n"))] == expected

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from msgspec.structs import replace
 
@@ -263,7 +263,8 @@ class TextLines:
         """Learn how lines were broken, from the first that is the kernel's to the last, and the rest of it."""
         carried = [self._carried(text) for text in texts]
         first, last = _ends(line.is_marked or is_first for line, is_first in zip(carried, is_own, strict=True))
-        texts, carried = texts[first : last + _MOST_REST], carried[first : last + _MOST_REST]
+        rest = [*takewhile(str.strip, texts[last : last + _MOST_REST])]
+        texts, carried = texts[first : last + len(rest)], carried[first : last + len(rest)]
         lacking = [
             text
             for text, line in zip(texts, carried, strict=True)
@@ -271,7 +272,9 @@ class TextLines:
         ]
         self._is_marked = any(line.is_marked for line in carried)
         # Where every line has the prefix, they were broken before they got it.
-        self._is_everywhere = bool(self._prefixes) and not lacking
+        # What people wrote in between lacks the quoting.
+        is_quoted = bool(self._prefixes) and self._prefixes[0].is_quoting
+        self._is_everywhere = bool(self._prefixes) and len(lacking) <= len(texts) * _OTHERS_SHARE * is_quoted
         if not self._is_everywhere and (not lacking or self._suffix is not None):
             return
         self._outer = _outer(self._prefixes, lacking) if self._prefixes else _quoting(texts)
@@ -336,12 +339,14 @@ class TextLines:
 
     def _physical(self, text: str, carried: Carried) -> Physical:
         if self._is_everywhere:
-            return Physical(carried.text, carried.text, tokens.is_start(carried.text), is_naked=False)
+            begins = not carried.is_marked or tokens.is_start(carried.text)
+            return Physical(carried.text, carried.text, begins, is_naked=False)
         outer = None if self._outer is None else self._outer.match(text)
         rest = text if outer is None else text[outer.end() :]
-        begins = carried.is_marked or tokens.is_start(carried.text)
+        is_apart = self._outer is not None and outer is None
+        begins = carried.is_marked or tokens.is_start(carried.text) or is_apart
         message = carried.text if begins else rest
-        return Physical(rest, message, begins, self._is_marked and not carried.is_marked)
+        return Physical(rest, message, begins, self._is_marked and not carried.is_marked and not is_apart)
 
     def _carried(self, text: str) -> Carried:
         """Return a line without its prefix, and without what follows the message."""
@@ -491,7 +496,7 @@ def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
             pattern = re.compile("".join(form.parts[: count - 1]) + end)
             is_quoting = not "".join(form.words[:count]).strip(prefixes.MARKS)
             others = [pattern.match(text) is None for text in lacking]
-            if any(others) and not (is_quoting and _few(others)):
+            if any(others) and not (is_quoting and sum(others) < len(others) / 2):
                 break
             best = pattern
         gutter = _GUTTER.match("".join(form.words))
@@ -509,15 +514,9 @@ def _quoting(texts: list[str]) -> re.Pattern[str] | None:
     told = [text for text in texts if text.strip(prefixes.MARKS)]
     forms = {text[: len(text) - len(text.lstrip(prefixes.MARKS))] for text in told}
     for form in sorted(filter(None, forms), key=len, reverse=True):
-        if _few(not text.startswith(form) for text in told):
+        if sum(not text.startswith(form) for text in told) <= len(told) * _OTHERS_SHARE:
             return re.compile(re.escape(form))
     return None
-
-
-def _few(others: Iterable[bool]) -> bool:
-    """Whether so few lines are others that they may be what people wrote in between."""
-    which = [*others]
-    return sum(which) <= len(which) * _OTHERS_SHARE
 
 
 def _ends(which: Iterable[bool]) -> tuple[int, int]:
