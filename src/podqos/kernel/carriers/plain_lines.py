@@ -18,7 +18,7 @@ from podqos.kernel.message import Line, Message
 _TEXT = r"(?P<text>(?:(?![\[ \t\n])|(?=\[ {0,12}[0-9]{1,10}\] {1,16}[0-9]| ))[^\n]*+)"
 """What begins with a bracket may be the rest of a prefix, unless it is a row of the task table."""
 _INVOKED = "invoked oom-killer"
-_FIGURES_AND_NAME = r"[0-9 -]*+[A-Za-z](?:[A-Za-z0-9_]|-(?! )){0,14}+"
+_FIGURES_AND_NAME = r"[0-9 -]*+[A-Za-z][A-Za-z0-9_-]{0,14}+"
 """What begins no message, wherever it stands."""
 _REST = r"(?P<rest>[^\n]*+)\n"
 _BARE = re.compile(
