@@ -164,6 +164,13 @@ def test_a_message_in_binary_is_read_in_journalds_export_format():
     assert [kill["scope"] for kill in answered(b"".join(entries))[0]["kills"]] == ["machine"]
 
 
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_log_that_has_every_line_twice_has_each_kill_once(name):
+    text = "".join(f"{line}\n{line}\n" for line in syslog(REPORTS[name]))
+    told = [(kill["scope"], kill["followsRule"], kill["tasks"]) for kill in answered(text)[0]["kills"]]
+    assert told == [(kill["scope"], kill["followsRule"], kill["tasks"]) for kill in BARE[name]["kills"]]
+
+
 def test_a_field_of_a_table_may_hold_many_reports():
     lines = [*dmesg(REPORTS["machine"]), *dmesg("eth0: link up" for _ in range(300)), *dmesg(REPORTS["cgroup"])]
     found = answered("time,host,log\n" + f'{ISO},{HOST},"' + "\n".join(lines) + '"\n')[0]

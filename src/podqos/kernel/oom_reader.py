@@ -223,6 +223,11 @@ class OOMReader:
         return self._taken()
 
 
+def _first_line(report: OOMReport) -> tuple[object, ...]:
+    """Return what the first line of a report says."""
+    return report.at, report.trigger, report.order, report.gfp_mask
+
+
 class _HostLog:
     """One kernel's messages, from its first report on."""
 
@@ -393,6 +398,8 @@ class _HostLog:
             self._candidate, self._between = begun, 0
             return
         before = self._report
+        if before is not None and self.lines <= 1 and _first_line(before) == _first_line(begun):
+            return  # a log that has every line twice
         if before is not None and is_only_context(before):
             # Lines of one report may be swapped.
             begun.constraint, begun.counters = before.constraint, before.counters
