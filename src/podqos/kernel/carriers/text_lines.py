@@ -28,6 +28,7 @@ _MOST_ADDED = 200
 _MOST_USELESS, _MOST_SEEN = 16, 1024
 _MOST_TOGETHER = 256
 _OTHERS_SHARE = 0.1
+"""Of the lines between the first and the last of the kernel's: what people wrote in between."""
 _MOST_REST = 2
 """Lines that a broken one may go on in."""
 _NEAR = 24
@@ -271,8 +272,7 @@ class TextLines:
             if text.strip() and not line.is_marked and not tokens.is_start(line.text)
         ]
         self._is_marked = any(line.is_marked for line in carried)
-        # Where every line has the prefix, they were broken before they got it.
-        # What people wrote in between lacks the quoting.
+        # Where every line has the prefix, they were broken before they got it. What people wrote in between lacks quoting.
         is_quoted = bool(self._prefixes) and self._prefixes[0].is_quoting
         self._is_everywhere = bool(self._prefixes) and len(lacking) <= len(texts) * _OTHERS_SHARE * is_quoted
         if not self._is_everywhere and (not lacking or self._suffix is not None):
