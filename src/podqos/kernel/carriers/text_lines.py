@@ -272,7 +272,7 @@ class TextLines:
             if text.strip() and not line.is_marked and not tokens.is_start(line.text)
         ]
         self._is_marked = any(line.is_marked for line in carried)
-        # Where every line has the prefix, they were broken before they got it. What people wrote in between lacks quoting.
+        # Where every line has the prefix, they were broken before. What people wrote in between lacks quoting.
         is_quoted = bool(self._prefixes) and self._prefixes[0].is_quoting
         self._is_everywhere = bool(self._prefixes) and len(lacking) <= len(texts) * _OTHERS_SHARE * is_quoted
         if not self._is_everywhere and (not lacking or self._suffix is not None):
