@@ -188,6 +188,7 @@ def test_text_that_follows_records_in_yaml_is_read():
         (CONTAINER, "container"),
         (f"{CONTAINER}'", "container"),
         (CONTAINER[:-9], "cgroup"),
+        (CONTAINER.replace("burstable", "burst│able"), "cgroup"),
         (f"{CONTAINER[:40]}/", "cgroup"),
         (f"{CONTAINER[:40]}...{CONTAINER[-20:]}", "cgroup"),
     ],

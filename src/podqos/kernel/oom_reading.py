@@ -53,6 +53,7 @@ _VICTIM_ADJ = re.compile(r"oom_score_adj:(-?\d{1,5})")
 _LOST = re.compile(
     r"\*\* \d{1,12} printk messages dropped|Missed \d{1,12} kernel messages|imklog.{0,40}lost|\.\.\.$|\[\.\.\.\]$"
 )
+_NOT_OF_PATHS = re.compile(r"\.\.\.|[\s\"'|\u2500-\u257f\ufffd]")
 _ALLOCATING = "oom_kill_allocating_task"
 _NONE_KILLABLE = re.compile(r"Out of memory and no killable processes[. ]{0,4}$")
 _OF_MACHINE = ("Mem-Info:", "Mem-info:")
@@ -137,7 +138,7 @@ def read_summary(report: OOMReport, text: str, kind: str) -> None:
 def whole_path(path: str) -> str | None:
     """Return the path of a cgroup without quotes behind it; None for what is left of one."""
     path = path.rstrip("\"'`,;)")
-    is_whole = path == ROOT or not (path.endswith(("/", "-", "\\")) or "..." in path or "\ufffd" in path)
+    is_whole = path == ROOT or not (path.endswith(("/", "-", "\\")) or _NOT_OF_PATHS.search(path))
     return path if path and is_whole else None
 
 
