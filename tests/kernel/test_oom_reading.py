@@ -156,3 +156,10 @@ def _told(report: OOMReport) -> tuple[list[int], str | None, int]:
 
 def _facts(kill):
     return [victim.pid for victim in kill.victims], kill.cgroup, kill.tasks
+
+
+def test_a_name_that_ends_with_a_backslash_does_not_join_its_row_to_the_next_line():
+    rows = ((7, 1000, 200_000, 100, 5, 100, "\\"), (8, 1000, 90_000, 100, 5, 100, "a\\"))
+    lines = cgroup(rows, 7, "\\")
+    for (report,) in read(lines), read(_dmesg(lines)):
+        assert [task.name for task in report.tasks.values()] == ["\\", "a\\"]

@@ -21,12 +21,12 @@ from podqos.kernel.carriers.cleaning import (
     without_colour,
     without_escaped_end,
 )
-from podqos.kernel.carriers.prefixes import time_and_host
+from podqos.kernel.carriers.prefixes import known, time_and_host
 from podqos.kernel.carriers.pretty_json import PrettyJSON
 from podqos.kernel.carriers.records import Records, decoded, decoded_lines
 from podqos.kernel.carriers.tables import Table
 from podqos.kernel.carriers.text_lines import TextLines, separated
-from podqos.kernel.carriers.tokens import has_hint, has_several, with_hints
+from podqos.kernel.carriers.tokens import has_hint, has_several, is_start, with_hints
 from podqos.kernel.carriers.yaml_records import YamlRecords
 from podqos.kernel.message import MOST_CHARACTERS, Line, Message
 
@@ -177,7 +177,8 @@ class Unwrapper:
         self._of_text(self._pretty.end(), found)
         if self._table is not None:
             self._of_text(self._table.end(), found)
-        for line in filter(None, (self._soft, self._continued)):
+        continued = self._continued if self._is_list or not self._continued else f"{self._continued}\\"
+        for line in filter(None, (self._soft, continued)):
             self._of_text([line], found)
         return _split([*self._lines.read(found), *self._lines.flush(), *self._lines.end()])
 
@@ -222,6 +223,9 @@ class Unwrapper:
         return start + 1
 
     def _feed(self, line: str, found: list[Line]) -> None:
+        if self._continued and not self._is_list and (is_start(line) or known(line).is_marked):
+            whole, self._continued = f"{self._continued}\\", ""  # a name that ends so
+            self._of_line(whole, found)
         if self._continued:
             rest = line.lstrip()
             if rest.startswith("\\ ") or (self._is_list and rest[:1] in _QUOTES):
