@@ -55,7 +55,7 @@ def _told(report: OOMReport) -> tuple[object, ...]:
     return report.constraint, report.oom_cgroup, report.trigger, victims, tasks
 
 
-@pytest.mark.parametrize("width", [65, 72, 80, 100])
+@pytest.mark.parametrize("width", [65, 76, 100])
 @pytest.mark.parametrize(("prefix", "quoting"), [*product(PREFIXES, QUOTING)])
 def test_a_log_of_several_kernels_is_read_wherever_its_lines_are_broken(prefix, quoting, width):
     draw = random.Random(f"{prefix}{quoting}{width}")  # noqa: S311
@@ -72,7 +72,7 @@ BETWEEN = "\nI think this is where it goes wrong, because that process never use
 AFTER = "\nThanks,\nAnna\n"
 
 
-@pytest.mark.parametrize("width", [66, 80, 110])
+@pytest.mark.parametrize("width", [66, 110])
 @pytest.mark.parametrize(("prefix", "quoting"), [*product([*PREFIXES][1:], filter(None, QUOTING))])
 def test_what_people_write_around_a_report_does_not_hide_how_its_lines_were_broken(prefix, quoting, width):
     draw = random.Random(f"{prefix}{quoting}{width}")  # noqa: S311
