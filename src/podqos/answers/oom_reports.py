@@ -11,7 +11,7 @@ from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.log_marks import Mark, Needle, has_plain_spaces, next_mark
 from podqos.answers.other_killers import MARKS, NOTICE_MARKS, Topic
 from podqos.answers.repeated_lines import RepeatedLines
-from podqos.kernel.carriers.encodings import parts, text_of
+from podqos.kernel.carriers.encodings import decoded_parts, text_of
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Unwrapper
 from podqos.kernel.message import Message
@@ -528,7 +528,7 @@ def _chunks(stream: LogStream) -> Iterator[bytes]:
 def _with_line_feeds(stream: LogStream) -> Iterator[bytes]:
     """Yield the parts of a log whose lines may end as on Windows, or as serial consoles write them."""
     held = b""
-    for read in parts(stream, _CHUNK_BYTES):
+    for read in decoded_parts(iter(lambda: stream.read(_CHUNK_BYTES), b"")):
         if b"\b" in read and b"\x01" not in read:
             read = _STRUCK_OVER.sub(b"", read)  # noqa: PLW2901 - what a terminal would show
         if held or b"\r" in read:

@@ -21,12 +21,13 @@ from podqos.kernel.carriers.cleaning import (
     without_colour,
     without_escaped_end,
 )
-from podqos.kernel.carriers.prefixes import known, time_and_host
+from podqos.kernel.carriers.continued import ContinuedLines
+from podqos.kernel.carriers.prefixes import time_and_host
 from podqos.kernel.carriers.pretty_json import PrettyJSON
 from podqos.kernel.carriers.records import Records, decoded, decoded_lines
 from podqos.kernel.carriers.tables import Table
 from podqos.kernel.carriers.text_lines import TextLines, separated
-from podqos.kernel.carriers.tokens import has_hint, has_several, is_start, with_hints
+from podqos.kernel.carriers.tokens import has_hint, has_several, with_hints
 from podqos.kernel.carriers.yaml_records import YamlRecords
 from podqos.kernel.message import MOST_CHARACTERS, Line, Message
 
@@ -42,13 +43,9 @@ _ENTRY = re.compile(r"[^\s\d]{1,12} (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})
 _PLAIN = bytes(code for code in range(32, 127) if code not in b"\\&^{'\"<;#") + b"\n"
 """What needs no closer look, wherever it stands."""
 _SPECIAL = ("#0", "', ", "[s=", '["')
-_QUOTES = frozenset("'\"")
 _BINARY = "MESSAGE, binary"
 _LENGTH_BYTES = 8
 """Before the value of a field with characters that are not printed, which is in the next line."""
-_STRING = re.compile(
-    r"\s{0,200}(?P<opened>[\[(]?)[bru]?(?P<quote>['\"]).*(?P=quote)(?P<end>,|[\])};]{1,3},?)?\s{0,40}$"
-)
 _BETWEEN = re.compile(r"(?<=\}),?\s{0,4}(?=\{\")")
 
 
@@ -73,10 +70,7 @@ class Unwrapper:
         self._is_printable = False
         self._is_json_after_text = False
         self._soft = ""
-        self._continued = ""
-        """A line that ends with a backslash: the next one goes on with it."""
-        self._is_list = False
-        """Whether lines are strings in source code: one that no comma or line end follows goes on with the next one."""
+        self._continued = ContinuedLines()
         self._entry_at = ""
         self._is_markup = False
 
@@ -84,7 +78,7 @@ class Unwrapper:
     def is_waiting(self) -> bool:
         """Whether lines wait for others."""
         is_open = self._pretty.is_open or (self._yaml is not None and self._yaml.is_open)
-        return self._lines.is_waiting or is_open or self._entry is not None or bool(self._continued)
+        return self._lines.is_waiting or is_open or self._entry is not None or self._continued.is_open
 
     @property
     def looks_back(self) -> bool:
@@ -150,7 +144,7 @@ class Unwrapper:
             or self._table is not None
             or self._entry is not None
             or self._pretty.is_open
-            or self._continued
+            or self._continued.is_open
             or self._yaml is not None
         )
 
@@ -177,9 +171,7 @@ class Unwrapper:
         self._of_text(self._pretty.end(), found)
         if self._table is not None:
             self._of_text(self._table.end(), found)
-        continued = self._continued if self._is_list or not self._continued else f"{self._continued}\\"
-        for line in filter(None, (self._soft, continued)):
-            self._of_text([line], found)
+        self._of_text([*filter(None, [self._soft]), *self._continued.end()], found)
         return _split([*self._lines.read(found), *self._lines.flush(), *self._lines.end()])
 
     def _read_json(self, lines: Sequence[str]) -> list[Line]:
@@ -223,25 +215,15 @@ class Unwrapper:
         return start + 1
 
     def _feed(self, line: str, found: list[Line]) -> None:
-        if self._continued and not self._is_list and (is_start(line) or known(line).is_marked):
-            whole, self._continued = f"{self._continued}\\", ""  # a name that ends so
-            self._of_line(whole, found)
-        if self._continued:
-            rest = line.lstrip()
-            if rest.startswith("\\ ") or (self._is_list and rest[:1] in _QUOTES):
-                line = rest[1:]
-            line, self._continued = self._continued + line, ""
-        if self._yaml is not None:
+        if self._yaml is not None and not self._continued.is_open:
             record, is_taken = self._yaml.feed(line)
             self._of_yaml(record, found)
             if is_taken:
                 return
-        if self._joins(line):
-            self._continued = line.rstrip()[:-1]
-            return
-        if line.endswith("\\") and not line.endswith(("\\\\", "\x1b\\")) and len(line) < MOST_CHARACTERS:
-            self._continued = line[:-1]
-            return
+        for whole in self._continued.feed(line):
+            self._of_whole(whole, found)
+
+    def _of_whole(self, line: str, found: list[Line]) -> None:
         if line.startswith("__CURSOR="):
             self._end_entry(found)
             self._export(line[:MOST_CHARACTERS], found)
@@ -253,15 +235,6 @@ class Unwrapper:
     def _of_yaml(self, record: dict[str, object] | None, found: list[Line]) -> None:
         if record:
             self._of_either(self._records.read(record), found)
-
-    def _joins(self, line: str) -> bool:
-        """Whether a line is a string that the next one goes on with, as Python prints long ones and C joins them."""
-        string = _STRING.match(line)
-        if string is None:
-            return False
-        has_end = string["end"] is not None or line.rstrip()[-3:-1] == "\\n"
-        self._is_list = self._is_list or has_end or bool(string["opened"])
-        return self._is_list and not has_end and len(line) < MOST_CHARACTERS
 
     def _of_line(self, line: str, found: list[Line]) -> None:
         if self._is_first and line.strip():

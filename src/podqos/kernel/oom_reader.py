@@ -223,11 +223,6 @@ class OOMReader:
         return self._taken()
 
 
-def _first_line(report: OOMReport) -> tuple[object, ...]:
-    """Return what the first line of a report says."""
-    return report.at, report.trigger, report.order, report.gfp_mask
-
-
 class _HostLog:
     """One kernel's messages, from its first report on."""
 
@@ -570,6 +565,11 @@ def _runs(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
             start, before = number, key
     if messages:
         yield messages[start:]
+
+
+def _first_line(report: OOMReport) -> tuple[object, ...]:
+    """Return what the first line of a report says."""
+    return report.at, report.trigger, report.order, report.gfp_mask
 
 
 def _is_own(text: str) -> bool:

@@ -58,6 +58,9 @@ _NUMBERED = 7_310_000_000
 _MARK = re.compile(r"Value[0-9]++of|731[0-9]{7}")
 """What is put in the places of values to see where they belong."""
 _NO_SHAPE = ""
+NEXT_ITEM = b"\n- "
+BEHIND_ITEMS = re.compile(rb"\n(?!- |[ \n#]|\Z)")
+"""Where a list ends whose items begin with a dash at the beginning of a line."""
 
 
 class _Template:
@@ -122,11 +125,11 @@ class AlikeItems:
             raise NotPlain from None
         if not (text.startswith("- ") and text.endswith("\n")) or has_odd_characters(data, text):
             raise NotPlain
-        items = shapes = _items(text)
+        items = shapes = items_in(text)
         if self._seen < _FIRST or self._alike > self._seen * _FEW_ALIKE:
             for pattern, mark in _LEFT_OUT:
                 text = pattern.sub(mark, text)
-            shapes = _items(text)
+            shapes = items_in(text)
         else:
             shapes = [_NO_SHAPE] * len(items)
         self._seen += len(items)
@@ -166,7 +169,7 @@ def is_closed(item: str) -> bool:
     return _OPEN.search(item + "\n") is None
 
 
-def _items(text: str) -> list[str]:
+def items_in(text: str) -> list[str]:
     """Return items without what is before the first key and behind the last value of each."""
     return text[2:-1].split("\n- ")
 

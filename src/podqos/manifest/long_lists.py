@@ -12,15 +12,13 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 
-from podqos.manifest.alike import AlikeItems
+from podqos.manifest.alike import BEHIND_ITEMS, NEXT_ITEM, AlikeItems
 from podqos.manifest.fastyaml import NotPlain, read_plain
 from podqos.manifest.kinds import item_type
 from podqos.manifest.objects import KubernetesObject, is_list, objects_in
 from podqos.manifest.plain import Plain
 
 _ITEMS = re.compile(rb"(?:\A|(?<=\n))items:[ ]*+\n(?=(?:#\n)?\n*+- )")
-_BEHIND = re.compile(rb"\n(?!- |[ \n#]|\Z)")
-_NEXT = b"\n- "
 _GAP = re.compile(rb"(?:\A|(?<=\n))#\n\n+")
 """Blank lines behind a comment, which belong to no value: others leave them in place of objects."""
 _BATCH = 1 << 18
@@ -34,7 +32,7 @@ class LongList:
         """All it says but its items."""
         self._text = text
         bounds = [start]
-        while (bound := text.find(_NEXT, bounds[-1] + _BATCH, end) + 1) > 0:
+        while (bound := text.find(NEXT_ITEM, bounds[-1] + _BATCH, end) + 1) > 0:
             bounds.append(bound)
         self._bounds = [*bounds, end]
         self._firsts: list[int] = []
@@ -56,7 +54,7 @@ class LongList:
         if not self._firsts:
             self._firsts = [0]
             for start, end in zip(self._bounds, self._bounds[1:-1], strict=False):
-                self._firsts.append(self._firsts[-1] + self._text.count(_NEXT, start - 1, end + 1))
+                self._firsts.append(self._firsts[-1] + self._text.count(NEXT_ITEM, start - 1, end + 1))
         piece = bisect_right(self._firsts, index) - 1
         if self._last[0] != piece:
             self._last = piece, self._read(piece)
@@ -81,7 +79,7 @@ def long_list(text: bytes) -> LongList | None:
     """Return the list that a document is, if it is long; or raise ``NotPlain``."""
     if len(text) <= _BATCH or (items := _ITEMS.search(text)) is None:
         return None
-    behind = _BEHIND.search(text, items.end())
+    behind = BEHIND_ITEMS.search(text, items.end())
     end = behind.start() + 1 if behind is not None else len(text)
     envelope = read_plain(text[: items.end()] + text[end:])
     if not isinstance(envelope, dict) or envelope.get("items", ()) is not None:

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.kernel.log_lines import LogStream
-from podqos.manifest.alike import AlikeItems, is_closed
+from podqos.manifest.alike import BEHIND_ITEMS, NEXT_ITEM, AlikeItems, is_closed, items_in
 from podqos.manifest.contents import Collector, Reading
 from podqos.manifest.decode import convert
 from podqos.manifest.fastyaml import NotPlain, read_plain
@@ -45,8 +45,6 @@ _LONGEST = 1 << 18
 """A longer item is parsed."""
 _MOST_SHAPES = 100_000
 _HEAD = re.compile(rb"(?:(?:apiVersion: v1|kind: List)\n|metadata:\n(?:  [^\n]*\n)+)*items:\n(?=- )")
-_BEHIND = re.compile(rb"\n(?!- |[ \n#]|\Z)")
-_NEXT = b"\n- "
 _OF_LIST = frozenset(("apiVersion", "items", "kind", "metadata"))
 
 _UID = re.compile(r"\n    uid: [\"']?([0-9A-Za-z-]++)[\"']?\n")
@@ -131,7 +129,7 @@ class _Sieve:
         """Take some bytes; raise if the list has to be read in whole."""
         self._size += len(data)
         self._pending += data
-        end = self._pending.rfind(_NEXT) + 1
+        end = self._pending.rfind(NEXT_ITEM) + 1
         if end:
             self._take(self._pending[:end])
             self._pending = self._pending[end:]
@@ -140,7 +138,7 @@ class _Sieve:
 
     def _take(self, data: bytes) -> None:
         """Take items, each to its last line."""
-        if _BEHIND.search(data) is not None:
+        if BEHIND_ITEMS.search(data) is not None:
             raise _NotSifted
         nodes = [self._read(item, shape) for item, shape in self._items.split(data)]
         self._parts.append(_Part(zlib.compress(data, 1), nodes))
@@ -207,7 +205,7 @@ class _Sieve:
 
     def file(self, path: str) -> InputFile:
         """Return the file, once all of it was taken; raise if it has to be read in whole."""
-        behind = _BEHIND.search(self._pending)
+        behind = BEHIND_ITEMS.search(self._pending)
         end = len(self._pending) if behind is None else behind.start() + 1
         tail = self._pending[end:]
         envelope = read_plain(self._head + tail)
@@ -236,7 +234,7 @@ class _Sieve:
 
     def _all(self) -> Iterator[tuple[str, str | None]]:
         for part in self._parts:
-            yield from zip(_items(zlib.decompress(part.packed).decode()), part.nodes, strict=True)
+            yield from zip(items_in(zlib.decompress(part.packed).decode()), part.nodes, strict=True)
 
     def _named(self) -> set[int]:
         """Return the numbers of the items whose pods events name, and note the nodes of those that were evicted."""
@@ -266,11 +264,6 @@ class _Sieve:
             yield f"- {item}\n".encode(), node
         if lines:
             yield _blank(lines), _EVENT
-
-
-def _items(text: str) -> list[str]:
-    """Return items without what is before the first key and behind the last value of each."""
-    return text[2:-1].split("\n- ")
 
 
 def _blank(lines: int) -> bytes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Iterator
-from typing import Protocol
 
 _STRAY = re.compile(rb"(?<![\x80-\xff])[\x85\x91-\x97\xa0\xad]{1,80}(?![\x80-\xff])")
 """Spaces, quotes, dashes of Windows and of Latin-1: what programs put where the kernel writes ASCII."""
@@ -28,13 +27,6 @@ _IN_ADDRESS = (b"invoked%20oom-killer", b"Killed%20process", b"illed%20as%20a%20
 _IN_FORM = (b"invoked+oom-killer", b"Killed+process")
 
 
-class Stream(Protocol):
-    """What can be read in parts."""
-
-    def read(self, size: int, /) -> bytes:
-        """Return some bytes; none at the end."""
-
-
 def text_of(data: bytes) -> str:
     """Return bytes as text: UTF-8, with odd bytes as those of Windows-1252 that stand for plain characters."""
     try:
@@ -45,16 +37,15 @@ def text_of(data: bytes) -> str:
         return _STRAY.sub(lambda odd: odd[0].decode("cp1252").encode(), data).decode(errors="replace")
 
 
-def parts(stream: Stream, size: int) -> Iterator[bytes]:
-    """Yield a log in parts, decoded if its beginning is encoded."""
-    head = stream.read(size)
-    rest = iter(lambda: stream.read(size), b"")
+def decoded_parts(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the parts of a log, decoded if its beginning is encoded."""
+    head = next(parts, b"")
     if head and (_has_base64(head) or _is_in_address(head)):
-        yield from _decoded(head, rest)
+        yield from _decoded(head, parts)
         return
     if head:
         yield head
-    yield from rest
+    yield from parts
 
 
 def _has_base64(head: bytes) -> bool:

@@ -30,7 +30,7 @@ _BARE = re.compile(
 
 
 class PlainLines:
-    """Lines behind a prefix."""
+    """Lines behind a prefix; ``more``: what may continue one."""
 
     def __init__(self, prefix: Prefix, suffix: re.Pattern[str] | None, more: str = "") -> None:
         self._suffix = suffix
