@@ -7,6 +7,7 @@ were broken. Then every line passes at once, but for one that may be continued. 
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise, takewhile
@@ -119,15 +120,23 @@ class TextLines:
             self._feed(lines[start], found)
             return start + 1
         messages = plain(lines[start : start + _MOST_TOGETHER])
-        for number, message in enumerate(messages, start):
-            if message is None or self._alone is not None:
-                self._feed(lines[number], found)
+        # Those that need a closer look, each of which may tell how the next ones are read.
+        closer = [*[number for number, message in enumerate(messages) if message is None], len(messages)]
+        number = 0
+        while number < len(messages):
+            if messages[number] is None or self._alone is not None:
+                self._feed(lines[start + number], found)
+                number += 1
                 if self._plain is not plain:
-                    return number + 1
-            else:
-                found.append(message)
-                self._at, self._misses = message.at or self._at, 0
-        return start + len(messages)
+                    break
+                continue
+            end = closer[bisect(closer, number)]
+            alike = list(filter(None, messages[number:end]))
+            found += alike
+            self._at = next((message.at for message in reversed(alike) if message.at), self._at)
+            self._misses = 0
+            number = end
+        return start + number
 
     def _read_broken(self, broken: WrappedLines, lines: Sequence[Line], start: int, found: list[Message]) -> int:
         number = start
@@ -369,8 +378,10 @@ class TextLines:
         elif "invoked oom-killer:" in best.text and (before := tokens.before_name(best.text)) is not None:
             best = replace(best, text=best.text[len(before) - len(_name_in(before, is_all=True)) :])
         if self._wrapping is None and best.text.startswith("[") and (tail := _HEADER_TAIL.match(best.text)):
-            self._suffix = _suffix(tail[1])
-            self._learn_plain()
+            suffix = _suffix(tail[1])
+            if suffix != self._suffix:
+                self._suffix = suffix
+                self._learn_plain()
         if self._suffix is not None:
             best = replace(best, text=without(self._suffix, best.text))
         return best
