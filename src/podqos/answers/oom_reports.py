@@ -366,12 +366,16 @@ class _LogReading:
         limit = min(len(chunk), position + _STRETCH_BYTES)
         if 0 <= end < limit and most > 1:
             limit = self._stretch_end(position, limit)
-            lines = chunk[position:limit].split(b"\n", min(most, self._together))
-            if len(lines) > 1:
-                rest = lines.pop()
-                self._position = limit - len(rest)
-                self._beside -= len(lines)
-                return text_of(b"\n".join(lines)).split("\n")
+            stretch, most = chunk[position:limit], min(most, self._together)
+            if stretch.isascii():
+                lines = stretch.decode().split("\n", most)
+                self._position = limit - len(lines.pop())
+            else:
+                odd = stretch.split(b"\n", most)
+                self._position = limit - len(odd.pop())
+                lines = text_of(b"\n".join(odd)).split("\n")
+            self._beside -= len(lines)
+            return lines
         end = len(chunk) if end < 0 else end
         self._position = end + 1
         self._beside -= 1

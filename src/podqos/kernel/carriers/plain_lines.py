@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from podqos.kernel.carriers.prefixes import Prefix, in_seconds
+from podqos.kernel.carriers.tokens import BEGINNING
 from podqos.kernel.carriers.wrapping import Physical, Wrapping
 from podqos.kernel.message import Line, Message
 
@@ -21,12 +22,6 @@ _INVOKED = "invoked oom-killer"
 _FIGURES_AND_NAME = r"[0-9 -]*+[A-Za-z][A-Za-z0-9_-]{0,14}+"
 """What begins no message, wherever it stands."""
 _REST = r"(?P<rest>[^\n]*+)\n"
-_BARE = re.compile(
-    r"(?:(\[ {0,12}+[0-9]{1,10}+\](?: {1,16}+[0-9]{1,15}+){4} {1,16}+-?[0-9][^\n]*+|[a-z_]{3,40}+ [0-9]{1,17}+(?=\n))"
-    r"| {0,4}+((?:\? )?[A-Za-z_][\w.]{2,80}+\+0x[0-9a-f]{1,8}+/0x[0-9a-f]{1,8}+(?: \[\w{1,60}+\])?(?=\n)))?" + _REST,
-    re.ASCII,
-)
-"""Rows, figures and frames."""
 
 
 class PlainLines:
@@ -127,10 +122,22 @@ def without(suffix: re.Pattern[str], text: str) -> str:
     return text if ends is None else text[: ends.start()].rstrip()
 
 
+_BARE = re.compile(
+    r"(?:(\[ {0,12}+[0-9]{1,10}+\](?: {1,16}+[0-9]{1,15}+){4} {1,16}+-?[0-9][^\n]*+|[a-z_]{3,40}+ [0-9]{1,17}+(?=\n)"
+    rf"|(?!\[){on_one_line(BEGINNING)}[^\n]*+)"
+    r"| {0,4}+((?:(?:\? )?[A-Za-z_][\w.]{2,80}+\+0x[0-9a-f]{1,8}+/0x[0-9a-f]{1,8}+(?: \[\w{1,60}+\])?"
+    r"|</?TASK>|[a-z_]{3,40}+:[0-9]{1,17}+(?: [a-z_]{3,40}+:[0-9]{1,17}+){1,4})(?=\n)))?" + _REST,
+    re.ASCII,
+)
+"""Rows, figures, what has a distinctive beginning, and frames. A table's header may show what follows every message."""
+
+
 def read_bare(lines: Sequence[Line]) -> list[Message | None]:
     """Return rows, figures and frames of a log without a prefix."""
     found = _BARE.findall("\n".join([*[line.text for line in lines], ""]))
     return [
-        Message((own or frame).rstrip(), line.at, line.host, line.is_record, line.fields) if own or frame else None
+        Message((own or frame).rstrip(), line.at, line.host, line.is_record, line.fields)
+        if (own or frame) and _INVOKED not in own and "\t" not in own
+        else None
         for line, (own, frame, _) in zip(lines, found, strict=True)
     ]

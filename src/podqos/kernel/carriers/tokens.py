@@ -24,8 +24,8 @@ _FIRST = r"(?=[\d\[*CDFHKMNOPTafklmosu])"
 """What messages begin with: to look at one character takes less time than to try all forms."""
 _FORMS = (
     r"(?:"
-    r"oom-kill:constraint=(?![A-Z_]{1,40}+[^,A-Z_\s])"
-    r"|(?:Memory cgroup o|O)ut of [Mm]emory(?: \([^()]{1,40}\))?: [Kk]ill(?:ed)? process \d"
+    r"oom-kill:constraint=(?![A-Z_]{1,40}+[^,A-Z_ \t\r\n])"
+    r"|(?:Memory cgroup o|O)ut of [Mm]emory(?: \([^()\n]{1,40}\))?: [Kk]ill(?:ed)? process \d"
     r"|No available memory(?: \(MPOL_BIND\)| in cpuset): [Kk]ill(?:ed)? process \d"
     r"|Kernel panic - not syncing: (?:[Oo]ut of memory|System is deadlocked on memory)"
     r"|(?:Memory cgroup o|O)ut of memory and no killable|Out of memory: [Nn]o killable"
@@ -51,9 +51,11 @@ _FORMS = (
     r"|(?:Total|Free) swap {1,3}= \d"
     r")"
 )
-_START = re.compile(_FIRST + _FORMS)
+BEGINNING = _FIRST + _FORMS
+"""What messages begin with that have distinctive words or figures."""
+_START = re.compile(BEGINNING)
 _ROW_FIGURES = re.compile(r"\]\s{1,16}\d{1,10}\s{1,16}\d")
-_JOINED = re.compile(rf"{_START.pattern}|[^\s,;:]{{1,15}} invoked oom-killer: gfp_mask=")
+_JOINED = re.compile(rf"{BEGINNING}|[^\s,;:]{{1,15}} invoked oom-killer: gfp_mask=")
 _KILL_WORDS = re.compile(r"oom-kill(?:er)?:|ill(?:ed)? process \d{1,10}(?:, UID \d{1,10},)? \([^\n]{1,40}?\)")
 _KILLING = re.compile(r"(?:Memory cgroup o|O)ut of|Kill|.{1,15} invoked ")
 _QUOTING = " >|+*#\t"
