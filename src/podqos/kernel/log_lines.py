@@ -180,13 +180,11 @@ class Unwrapper:
 
     def _read_json(self, lines: Sequence[str]) -> list[Line]:
         """Read lines of JSON."""
-        hinting = with_hints(lines)
         found: list[Line] = []
         records: list[Line] = []
         is_passing = self._is_passing
-        for number, (line, value) in enumerate(zip(lines, decoded_lines(lines), strict=True)):
-            record = self._records.direct(value, has_hint=number in hinting) if is_passing else None
-            if record is not None:
+        for line, record in zip(lines, self._records.direct(decoded_lines(lines), with_hints(lines)), strict=True):
+            if record is not None and is_passing:
                 records.append(record)
                 continue
             self._of_records(records, found)

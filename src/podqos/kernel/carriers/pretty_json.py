@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from podqos.kernel.carriers.records import (
@@ -133,20 +134,20 @@ class PrettyJSON:
         bracket = opening.strip()
         if not self._frames[-1].is_list or bracket not in _ENDS:
             return None
-        indent, end = opening[: -len(opening.lstrip())], _ENDS[bracket]
-        ends = {indent + end, f"{indent}{end},"}
-        texts: list[str] = []
+        end = opening[: -len(opening.lstrip())] + _ENDS[bracket]
+        ends = {end, f"{end},"}
         begins = [start]
         for stop in [at for at in range(start + 1, len(lines)) if lines[at] in ends]:
-            texts.append("\n".join([bracket, *lines[begins[-1] + 1 : stop], end]))
             begins.append(stop + 1)
             if stop + 1 == len(lines) or lines[stop + 1] != opening:
                 break
+        texts = ["\n".join(lines[begin:after]).rstrip(",") for begin, after in pairwise(begins)]
+        values = decoded_lines(texts)
+        directs = self._records.direct(values, with_hints(texts), self._around.host)
         records: list[Line] = []
         read = 0
-        hinting = with_hints(texts)
-        for text, value in zip(texts, decoded_lines(texts), strict=True):
-            found = None if _LISTS_VALUES.search(text) else self._read_value(value, has_hint=read in hinting)
+        for text, value, direct in zip(texts, values, directs, strict=True):
+            found = None if "[\n" in text and _LISTS_VALUES.search(text) else self._read_value(value, direct)
             if found is None:
                 break
             if found:
@@ -161,14 +162,14 @@ class PrettyJSON:
         is_cut = read == len(texts) and after < len(lines) and lines[after] == opening
         return LaidOut(after - start, records, is_cut) if read else None
 
-    def _read_value(self, value: object, *, has_hint: bool) -> list[Line] | None:
+    def _read_value(self, value: object, direct: Line | None) -> list[Line] | None:
         """Return the messages in an element of a list; None where it is none by itself."""
         host, names = self._around
         if isinstance(value, list) and names:
             return [*self._records.read_row(names, value, host)]
         if value is None or not self._is_record(value) or (isinstance(value, list) and not _is_of_pairs(value)):
             return None
-        if direct := self._records.direct(value, host, has_hint=has_hint):
+        if direct is not None:
             return [direct]
         return [each for each in self._records.read(value, "", host) if each.text]
 

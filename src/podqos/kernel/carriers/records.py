@@ -7,8 +7,9 @@ the record, or of what it lies in.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby
 
 import msgspec
 
@@ -99,12 +100,15 @@ class _Shape:
         self._last: list[object] | None = None
         self._host = ""
 
-    def host_of(self, fields: Mapping[str, object]) -> str:
-        """Return the host that an object names: mostly the one before it."""
-        naming = [fields[name] for name in self._naming]
-        if naming != self._last:
-            self._last, self._host = naming, found_in(fields, HOSTS)
-        return self._host
+    def hosts_of(self, objects: Sequence[Mapping[str, object]]) -> list[str]:
+        """Return the host that each object names: mostly that of the one before it."""
+        hosts: list[str] = []
+        for fields in objects:
+            naming = [fields[name] for name in self._naming]
+            if naming != self._last:
+                self._last, self._host = naming, found_in(fields, HOSTS)
+            hosts.append(self._host)
+        return hosts
 
 
 class Records:
@@ -130,26 +134,35 @@ class Records:
             at, host = in_seconds(found_in(value, _TIME)) or at, found_in(value, HOSTS) or host
             yield Line("", at, host, value, is_record=True)
 
-    def direct(self, value: object, host: str = "", *, has_hint: bool) -> Line | None:
-        """Return the message that a value in JSON has where most have it; None where a closer look is needed.
+    def direct(self, values: Sequence[object], hinting: Iterable[int], host: str = "") -> list[Line | None]:
+        """Return the messages that values in JSON have where most have them; None for one that needs a closer look.
 
-        ``has_hint``: whether there is a word of the OOM killer's in it. Without one no other part of it is the message.
-        ``host`` is that of what the value lies in.
+        ``hinting``: numbers of those with a word of the OOM killer's. Without one nothing else in it is the message.
+        ``host`` is that of what they lie in.
         """
-        if type(value) is not dict or "rows" in value:
-            return None
-        shape = self._shapes.get(fields := tuple(value))
-        if shape is None:
-            if len(self._shapes) >= _MOST_SHAPES:
-                self._shapes.clear()
-            shape = self._shapes[fields] = _Shape(value)
-        message = _text_at(value, shape.message, _MESSAGE)
-        if not message or message[0] == "{" or "\n" in message:
-            return None
-        if has_hint and not tokens.has_hint(message) and any(type(inner) in {dict, list} for inner in value.values()):
-            return None
-        at = in_seconds(_text_at(value, shape.time, _TIME))
-        return Line(message, at, shape.host_of(value) or host, value, is_record=True)
+        found: list[Line | None] = []
+        for names, alike in groupby(values, _names_of):
+            if names is None or "rows" in names:
+                found += [None for _ in alike]
+                continue
+            objects = [value for value in alike if isinstance(value, dict)]
+            shape = self._shapes.get(names)
+            if shape is None:
+                if len(self._shapes) >= _MOST_SHAPES:
+                    self._shapes.clear()
+                shape = self._shapes[names] = _Shape(objects[0])
+            texts, times = _texts_at(objects, shape.message, _MESSAGE), _texts_at(objects, shape.time, _TIME)
+            found += [
+                Line(text, in_seconds(at), own or host, fields, True)
+                if text and text[0] != "{" and "\n" not in text
+                else None
+                for fields, text, at, own in zip(objects, texts, times, shape.hosts_of(objects), strict=True)
+            ]
+        for number in hinting:
+            line = found[number]
+            if line is not None and not tokens.has_hint(line.text) and _has_inner(line.fields):
+                found[number] = None
+        return found
 
     def _walk(self, value: object, at: str, host: str, depth: int, path: tuple[str, ...] = ()) -> Iterator[Line]:
         if depth == 0:
@@ -264,10 +277,19 @@ def _scalar(value: object) -> object:
     return value
 
 
-def _text_at(fields: dict[str, object], place: str | None, names: Names) -> str:
-    """Return what ``found_in`` returns, where the first of the named fields that there are is known."""
-    text = None if place is None else fields[place]
-    return text if type(text) is str and text else found_in(fields, names)
+def _names_of(value: object) -> tuple[str, ...] | None:
+    return tuple(value) if isinstance(value, dict) else None
+
+
+def _has_inner(fields: Mapping[str, object]) -> bool:
+    return any(type(inner) in {dict, list} for inner in fields.values())
+
+
+def _texts_at(objects: Sequence[Mapping[str, object]], place: str | None, names: Names) -> list[str]:
+    """Return what ``found_in`` does for each, where the first of the named fields that they have is known."""
+    if place is None:
+        return [found_in(fields, names) for fields in objects]
+    return [text if type(text := fields[place]) is str and text else found_in(fields, names) for fields in objects]
 
 
 def found_in(fields: Mapping[str, object], names: Names, depth: int = 4) -> str:
