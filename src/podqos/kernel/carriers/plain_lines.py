@@ -90,7 +90,9 @@ class WrappedLines(PlainLines):
                 read.append((None, count))
                 continue
             line = lines[number]
-            if more:
+            if more and (row := way.row(text, more, columns)) is not None:
+                text = row
+            elif more:
                 start = outer.match(line.text)
                 before = Physical(line.text if start is None else line.text[start.end() :], text, True, False)
                 rest = Physical(more, more, False, True)

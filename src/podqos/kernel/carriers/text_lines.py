@@ -145,7 +145,8 @@ class TextLines:
                 for line in lines[number : number + count]:
                     self._feed(line, found)
             else:
-                self._end_group(found)
+                if self._group is not None:
+                    self._end_group(found)
                 self._alone = None
                 found.append(message)
                 self._at, self._misses = message.at or self._at, 0

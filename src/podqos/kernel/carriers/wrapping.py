@@ -27,6 +27,8 @@ MOST_JOINED = 64
 _SURE = 8
 """So many messages become whole, all of lines that are full."""
 _WIDEST_TERMINAL = 200
+_NARROW = 40
+"""No column of the table and no name is so wide."""
 _WIDEST = 16
 """Spaces between columns of the table, which are left out where a line is broken."""
 _LONGEST = 16384
@@ -78,6 +80,17 @@ class Wrapping(NamedTuple):
         if whole is False and not self.is_hard:
             return True
         return self._is_full(before, line, _WIDEST if line.is_naked else 1)
+
+    def row(self, text: str, rest: str, columns: int) -> str | None:
+        """Return a row of the task table that lacks figures or its name with what does not begin a message.
+
+        That is what ``continues`` and ``joined`` say of it, in less time; None where they have to say it.
+        """
+        pid, _, figures = text.rstrip().partition("]")
+        is_row = pid[:1] == "[" and pid[1:].strip().isdecimal() and figures[-1:].isdecimal()
+        if self.is_hard or self.width < _NARROW or not is_row or len(figures.split()) > columns or not columns:
+            return None
+        return f"{pid}]{figures} {rest.strip()}"
 
     def _is_full(self, before: Physical, line: Physical, gap: int) -> bool:
         if self.is_hard:
