@@ -28,7 +28,7 @@ from podqos.kernel.carriers.pretty_json import PrettyJSON
 from podqos.kernel.carriers.records import Records, decoded, decoded_lines
 from podqos.kernel.carriers.tables import Table
 from podqos.kernel.carriers.text_lines import TextLines, separated
-from podqos.kernel.carriers.tokens import has_hint, has_several, with_hints
+from podqos.kernel.carriers.tokens import has_hint, has_several
 from podqos.kernel.carriers.yaml_records import YamlRecords
 from podqos.kernel.message import MOST_CHARACTERS, Line, Message
 
@@ -183,7 +183,7 @@ class Unwrapper:
         found: list[Line] = []
         records: list[Line] = []
         is_passing = self._is_passing
-        for line, record in zip(lines, self._records.direct(decoded_lines(lines), with_hints(lines)), strict=True):
+        for line, record in zip(lines, self._records.direct(decoded_lines(lines)), strict=True):
             if record is not None and is_passing:
                 records.append(record)
                 continue

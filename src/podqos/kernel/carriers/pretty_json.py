@@ -17,7 +17,7 @@ from podqos.kernel.carriers.records import (
     is_pair,
     named_values,
 )
-from podqos.kernel.carriers.tokens import has_hint, with_hints
+from podqos.kernel.carriers.tokens import has_hint
 from podqos.kernel.message import Line
 
 _OPENS = re.compile(r'\s*+(?:\}\s{0,4},\s{0,4})?(?:"(?:[^"\\]|\\.){0,200}"\s{0,8}:\s{0,8})?(?:\[\s{0,8}){0,3}[\[{]\s*+')
@@ -143,7 +143,7 @@ class PrettyJSON:
                 break
         texts = ["\n".join(lines[begin:after]).rstrip(",") for begin, after in pairwise(begins)]
         values = decoded_lines(texts)
-        directs = self._records.direct(values, with_hints(texts), self._around.host)
+        directs = self._records.direct(values, self._around.host)
         records: list[Line] = []
         read = 0
         for text, value, direct in zip(texts, values, directs, strict=True):

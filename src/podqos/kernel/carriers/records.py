@@ -7,9 +7,10 @@ the record, or of what it lies in.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
+from operator import itemgetter
 
 import msgspec
 
@@ -95,19 +96,20 @@ class _Shape:
     def __init__(self, fields: Mapping[str, object]) -> None:
         self.message = next(_MESSAGE.present(fields), None)
         self.time = next(_TIME.present(fields), None)
-        self._naming = (*HOSTS.present(fields), *_INSIDE.present(fields))
-        """Fields that may name the host."""
-        self._last: list[object] | None = None
+        naming = [*HOSTS.present(fields), *_INSIDE.present(fields)]
+        self._naming: Callable[[Mapping[str, object]], object] = itemgetter(*naming) if naming else bool
+        """Returns what may name the host."""
+        self._last: object = None
         self._host = ""
 
-    def hosts_of(self, objects: Sequence[Mapping[str, object]]) -> list[str]:
+    def hosts_of(self, objects: Iterable[Mapping[str, object]]) -> list[str]:
         """Return the host that each object names: mostly that of the one before it."""
         hosts: list[str] = []
-        for fields in objects:
-            naming = [fields[name] for name in self._naming]
+        for naming, alike in groupby(objects, self._naming):
+            each = list(alike)
             if naming != self._last:
-                self._last, self._host = naming, found_in(fields, HOSTS)
-            hosts.append(self._host)
+                self._last, self._host = naming, found_in(each[0], HOSTS)
+            hosts += [self._host] * len(each)
         return hosts
 
 
@@ -134,10 +136,9 @@ class Records:
             at, host = in_seconds(found_in(value, _TIME)) or at, found_in(value, HOSTS) or host
             yield Line("", at, host, value, is_record=True)
 
-    def direct(self, values: Sequence[object], hinting: Iterable[int], host: str = "") -> list[Line | None]:
+    def direct(self, values: Iterable[object], host: str = "") -> list[Line | None]:
         """Return the messages that values in JSON have where most have them; None for one that needs a closer look.
 
-        ``hinting``: numbers of those with a word of the OOM killer's. Without one nothing else in it is the message.
         ``host`` is that of what they lie in.
         """
         found: list[Line | None] = []
@@ -152,16 +153,15 @@ class Records:
                     self._shapes.clear()
                 shape = self._shapes[names] = _Shape(objects[0])
             texts, times = _texts_at(objects, shape.message, _MESSAGE), _texts_at(objects, shape.time, _TIME)
+            inside = _hinting(objects, names)
             found += [
                 Line(text, in_seconds(at), own or host, fields, True)
-                if text and text[0] != "{" and "\n" not in text
+                if text and text[0] != "{" and "\n" not in text and (number not in inside or tokens.has_hint(text))
                 else None
-                for fields, text, at, own in zip(objects, texts, times, shape.hosts_of(objects), strict=True)
+                for number, (fields, text, at, own) in enumerate(
+                    zip(objects, texts, times, shape.hosts_of(objects), strict=True)
+                )
             ]
-        for number in hinting:
-            line = found[number]
-            if line is not None and not tokens.has_hint(line.text) and _has_inner(line.fields):
-                found[number] = None
         return found
 
     def _walk(self, value: object, at: str, host: str, depth: int, path: tuple[str, ...] = ()) -> Iterator[Line]:
@@ -260,6 +260,13 @@ def _holds_hint(value: object, depth: int) -> bool:
     return any(_holds_hint(inner, depth - 1) for inner in (value.values() if isinstance(value, dict) else value))
 
 
+def _may_hold_hint(value: object) -> bool:
+    try:
+        return tokens.has_hint(msgspec.json.encode(value).decode())
+    except (RecursionError, msgspec.MsgspecError, ValueError, OverflowError):
+        return True
+
+
 def named_values(values: list[object]) -> dict[str, object] | None:
     """Return a list of names and values as an object; None where it is none."""
     if not values or not isinstance(values[0], dict):
@@ -281,8 +288,20 @@ def _names_of(value: object) -> tuple[str, ...] | None:
     return tuple(value) if isinstance(value, dict) else None
 
 
-def _has_inner(fields: Mapping[str, object]) -> bool:
-    return any(type(inner) in {dict, list} for inner in fields.values())
+def _hinting(objects: Sequence[Mapping[str, object]], names: Iterable[str]) -> set[int]:
+    """Return the numbers of objects with a word of the OOM killer's in what lies in them: it may be the message."""
+    found: set[int] = set()
+    for name in names:
+        values = [fields[name] for fields in objects]
+        if {dict, list}.isdisjoint(map(type, values)):
+            continue
+        number = 0
+        for value, alike in groupby(values):
+            count = len(list(alike))
+            if isinstance(value, dict | list) and _may_hold_hint(value):
+                found.update(range(number, number + count))
+            number += count
+    return found
 
 
 def _texts_at(objects: Sequence[Mapping[str, object]], place: str | None, names: Names) -> list[str]:

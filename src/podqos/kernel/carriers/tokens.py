@@ -8,9 +8,7 @@ Sources: Linux mm/oom_kill.c, mm/memcontrol.c, mm/show_mem.c, lib/dump_stack.c.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Sequence
-from itertools import accumulate, islice
+from itertools import islice
 
 _FARTHEST = 2048
 """A message that begins farther on in its line is not looked for."""
@@ -111,21 +109,6 @@ def has_hint(text: str) -> bool:
         if hint in text:
             return True
     return False
-
-
-def with_hints(lines: Sequence[str]) -> set[int]:
-    """Return the numbers of the lines that may hold one of the OOM killer's: mostly none or few of many."""
-    text = "\n".join(lines)
-    found: set[int] = set()
-    ends: list[int] = []
-    for hint in _HINTS:
-        at = text.find(hint)
-        while at >= 0:
-            ends = ends or [*accumulate(len(line) + 1 for line in lines)]
-            number = bisect_right(ends, at)
-            found.add(number)
-            at = text.find(hint, ends[number])
-    return found
 
 
 def start_of(line: str, begin: int = 0) -> int:
