@@ -77,6 +77,8 @@ _BY_MANAGER = tuple(
     Needle(onset, re.compile(re.escape(onset)), beside=re.compile(re.escape(_MANAGER))) for onset in ONSETS
 )
 """What the eviction manager says; of a verbose kubelet it says of every check that nothing is to be done."""
+TELLING_FIELDS = frozenset(("time_us", "reason", "msg"))
+"""By one of them a record tells of the kubelet's decisions whatever its message says."""
 _PARENTS = (FailureKind.PROCESS_KILLED, FailureKind.UNIT_KILLED)
 """What adds nothing where it is known who was killed."""
 _CREDIT, _MOST_CREDIT = 2, 64

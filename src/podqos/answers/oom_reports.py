@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from podqos.answers import log_marks
-from podqos.answers.kubelet_side import KubeletSide
+from podqos.answers.kubelet_side import TELLING_FIELDS, KubeletSide
 from podqos.answers.log_marks import Mark, Needle, has_plain_spaces, next_mark
 from podqos.answers.other_killers import MARKS, NOTICE_MARKS, Topic
 from podqos.answers.repeated_lines import RepeatedLines
@@ -295,7 +295,7 @@ class _LogReading:
         """Pass on what is not the OOM killer's."""
         is_every = self._is_every
         for message in messages:
-            if is_every or message.fields or not is_killers_own(message.text):
+            if is_every or not (is_killers_own(message.text) and TELLING_FIELDS.isdisjoint(message.fields)):
                 side.take(message, is_every=is_every)
                 self._beside = max(self._beside, side.lines_after)
                 if side.repeatable is not None:

@@ -11,15 +11,16 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from podqos.kernel.carriers.prefixes import Prefix, in_seconds
-from podqos.kernel.carriers.tokens import BEGINNING
+from podqos.kernel.carriers.prefixes import Prefix, in_seconds, may_be_known
+from podqos.kernel.carriers.tokens import BEGINNING, may_begin
 from podqos.kernel.carriers.wrapping import Physical, Wrapping
 from podqos.kernel.message import Line, Message
 
 _TEXT = r"(?P<text>(?:(?![\[ \t\n])|(?=\[ {0,12}[0-9]{1,10}\] {1,16}[0-9]| ))[^\n]*+)"
 """What begins with a bracket may be the rest of a prefix, unless it is a row of the task table."""
 _INVOKED = "invoked oom-killer"
-_FIGURES_AND_NAME = r"[0-9 -]*+[A-Za-z][A-Za-z0-9_-]{0,14}+"
+_NAME = r"(?=[A-Za-z0-9_ -]{1,15}+\n)[A-Za-z][A-Za-z0-9_-]*+(?: [A-Za-z][A-Za-z0-9_-]*+)*+"
+_FIGURES_AND_NAME = r"(?![0-9]{1,15} (?:pages|total) )[0-9 -]*+" + _NAME
 """What begins no message, wherever it stands."""
 _REST = r"(?P<rest>[^\n]*+)\n"
 
@@ -63,53 +64,68 @@ class PlainLines:
 
 
 class WrappedLines(PlainLines):
-    """Lines behind a prefix, some of which are broken before figures and a name: all that a row usually loses."""
+    """Lines behind a prefix, some of which are broken: most of them before figures and a name, all that a row loses."""
 
     def __init__(self, forms: Sequence[Prefix], outer: re.Pattern[str] | None, way: Wrapping) -> None:
-        self._outer = re.compile("") if outer is None else outer
         self._way = way
+        quoting = "" if outer is None else outer.pattern
         others = "".join(f"(?!{''.join(form.parts)})" for form in forms[1:])
-        more = on_one_line(others + self._outer.pattern)
+        more = on_one_line(others + quoting)
         super().__init__(forms[0], None, rf"(?:\n{more}(?P<more>{_FIGURES_AND_NAME})(?=\n))?")
         self._more = self._pattern.groupindex["more"] - 1
+        self._outer = re.compile(quoting)
+        self._naked = re.compile(f"(?!{''.join(forms[0].parts)}){others}{quoting}")
 
     def read_broken(self, lines: Sequence[Line], columns: int) -> list[tuple[Message | None, int]]:
         """Return messages, and of how many lines; None for one that needs a closer look, or before such a one."""
         if not self._is_sure:
             return [(None, 1)] * len(lines)
         place_of_text, place_of_more, at, host = self._text, self._more, self._at, self._host
-        way, outer = self._way, self._outer
         read: list[tuple[Message | None, int]] = []
-        number, is_alone = len(lines), False
+        number, is_followed = len(lines), False
+        rests: list[str] = []
         for groups in reversed(self._pattern.findall("\n".join([*[line.text for line in lines], ""]))):
             text, more = groups[place_of_text], groups[place_of_more]
             count = 2 if more else 1
             number -= count
-            is_followed, is_alone = is_alone, bool(text)
-            if not text or not is_followed or _INVOKED in text:
-                read.append((None, count))
-                continue
             line = lines[number]
-            if more and (row := way.row(text, more, columns)) is not None:
-                text = row
-            elif more:
-                start = outer.match(line.text)
-                before = Physical(line.text if start is None else line.text[start.end() :], text, True, False)
-                rest = Physical(more, more, False, True)
-                if not way.continues(before, text, rest, columns):
-                    read.append((None, count))
-                    continue
-                text = way.joined(text, before, rest)
-            message = Message(
-                text.rstrip(),
-                line.at or in_seconds(groups[at].strip()),
-                line.host or (groups[host] if host >= 0 else ""),
-                True,
-                line.fields,
-            )
-            read.append((message, count))
+            if not text and (rest := self._rest(line.text)):
+                rests.append(rest)
+                continue
+            whole = text if is_followed and _INVOKED not in text else ""
+            if whole and (more or rests):
+                whole = self._whole(line.text, text, more, rests, columns)
+            if not whole:
+                read += [(None, 1)] * (len(rests) + count)
+            else:
+                message = Message(
+                    whole.rstrip(),
+                    line.at or (in_seconds(groups[at].strip()) if self._is_counted else groups[at].strip()),
+                    line.host or (groups[host] if host >= 0 else ""),
+                    True,
+                    line.fields,
+                )
+                read.append((message, len(rests) + count))
+            is_followed = bool(text)
+            rests.clear()
+        read += [(None, 1)] * len(rests)
         read.reverse()
         return read
+
+    def _rest(self, line: str) -> str:
+        """Return what a line continues another one with, if nothing begins in it; else nothing."""
+        start = self._naked.match(line)
+        rest = "" if start is None else line[start.end() :]
+        return "" if may_begin(rest) or may_be_known(rest) else rest
+
+    def _whole(self, line: str, text: str, more: str, rests: list[str], columns: int) -> str:
+        """Return a message with what continues it, the last of it first; nothing if not all of that does."""
+        start = self._outer.match(line)
+        length = len(line) if start is None else len(line) - start.end()
+        if not rests and (whole := self._way.at_once(text, length, more, columns)):
+            return whole
+        before = Physical(line[len(line) - length :], text, begins=True, is_naked=False)
+        return self._way.put_together(before, [*([more] if more else []), *reversed(rests)], columns)
 
 
 def on_one_line(source: str) -> str:

@@ -31,6 +31,8 @@ _SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ")
 _KERNEL = re.compile(
     r"(?:^|[ \]\t,|\"])kernel(?:\[\d{1,10}\])?(?:: ?| - - (?:- |(?:\[[^\]]{0,200}\]){1,4} )?)(?:\ufeff)?"
 )
+_MAY_BE_KNOWN = re.compile(rf"\s*+(?:[\[<>|]|kern|user|daemon|syslog|{_ISO.pattern}|{_SYSLOG.pattern})")
+"""What every prefix of a known form begins with, but for those that have ``kernel`` or ``;`` in them."""
 _ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 _QUOTED = re.compile(r"^(?:[>|] ?)+")
 
@@ -143,6 +145,11 @@ def known(line: str) -> Carried:
         return Carried(text, "", "", is_marked=False)
     at, host = time_and_host(text[: len(text) - len(rest)])
     return Carried(rest, at, host, is_marked=True)
+
+
+def may_be_known(line: str) -> bool:
+    """Whether a line may have a prefix of a known form."""
+    return "kernel" in line or ";" in line or _MAY_BE_KNOWN.match(line) is not None
 
 
 def leaves(line: str, message: str) -> bool:

@@ -145,8 +145,11 @@ class TextLines:
                 for line in lines[number : number + count]:
                     self._feed(line, found)
             else:
+                columns = self._columns
                 if self._group is not None:
                     self._end_group(found)
+                if self._columns != columns:
+                    break  # what follows the header of another table was read without knowing it
                 self._alone = None
                 found.append(message)
                 self._at, self._misses = message.at or self._at, 0
@@ -366,7 +369,7 @@ class TextLines:
         place = 0
         for number, prefix in enumerate(self._prefixes):
             other = prefix.taken_off(text)
-            if other is not None and (best is None or len(other.text) < len(best.text)):
+            if other is not None and (best is None or _is_better(other.text, best.text)):
                 best, place = other, number
         if place:
             self._mind_prefix(place)
@@ -444,6 +447,13 @@ class TextLines:
         self._prefixes = [*first, form, *self._prefixes[1 : _MOST_PREFIXES - 1]]
         if not first:
             self._learn_plain()
+
+
+def _is_better(message: str, other: str) -> bool:
+    """Whether a prefix takes more off than another does, but not a pid, which may look like the rest of one."""
+    if (is_row := tokens.is_row(message)) != tokens.is_row(other):
+        return is_row
+    return len(message) < len(other)
 
 
 def _asked(texts: list[str]) -> str:

@@ -63,6 +63,7 @@ _SHORTEST = 3
 _SEVERAL = 2
 _TRACE = re.compile(r"\s{0,4}(?:\? |\[<[0-9a-f]{8,16}>\] |</?[A-Z]{3,4}>|[\w.]{2,80}\+0x[0-9a-f]{1,8}/0x)")
 _STATISTIC = re.compile(r"\s{0,4}[a-z_0-9]{3,40} \d{1,20}\s{0,4}$")
+_ROW_UP_TO_FIGURES = re.compile(r"\[\s{0,12}\d{1,10}\]\s{1,16}\d{1,10}\s{1,16}\d")
 _ROW_BEGINS = re.compile(r"\[\s{0,12}\d{1,10}\](?:\s{1,16}\d|\s*$)")
 _HEADER_BEGINS = re.compile(r"\[\s{0,6}pid\s{0,6}\]")
 _COLUMNS = re.compile(r"\[\s{0,6}pid\s{0,6}\]\s{1,6}(.{10,200})\sname\b")
@@ -185,6 +186,11 @@ def kind_of(text: str) -> str:
     return "I" if "invoked oom-killer:" in text else "K" if "Killed process" in text or "oom-kill:" in text else ""
 
 
+def is_row(text: str) -> bool:
+    """Whether a text begins with a pid and figures, as rows of the task table do."""
+    return text.startswith("[") and _ROW_UP_TO_FIGURES.match(text) is not None
+
+
 def is_start(text: str) -> bool:
     """Whether a message begins here, even if the rest of it is in the next line."""
     return (
@@ -194,6 +200,17 @@ def is_start(text: str) -> bool:
         or _HEADER_BEGINS.match(text) is not None
         or " invoked oom-killer" in text[:40]
         or ("mems_allowed=" in text and _CPUSET.match(text) is not None)
+    )
+
+
+def may_begin(text: str) -> bool:
+    """Whether a message may begin somewhere in a text."""
+    return (
+        "invoked" in text
+        or " mems_allowed=" in text
+        or text.lstrip().startswith("[")
+        or _TRACE.match(text) is not None
+        or start_of(text) >= 0
     )
 
 

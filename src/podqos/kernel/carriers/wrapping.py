@@ -81,16 +81,31 @@ class Wrapping(NamedTuple):
             return True
         return self._is_full(before, line, _WIDEST if line.is_naked else 1)
 
-    def row(self, text: str, rest: str, columns: int) -> str | None:
-        """Return a row of the task table that lacks figures or its name with what does not begin a message.
+    def at_once(self, text: str, length: int, rest: str, columns: int) -> str:
+        """Return a message with figures and a name that begin none, in less time than ``put_together`` takes.
 
-        That is what ``continues`` and ``joined`` say of it, in less time; None where they have to say it.
+        ``length`` is that of its line. Nothing where ``put_together`` has to say whether they continue it.
         """
+        if self.is_hard:
+            is_full = self.width - 2 <= length <= self.width
+            return text + " " * min(2, self.width - length) + rest if is_full and text.strip() else ""
         pid, _, figures = text.rstrip().partition("]")
         is_row = pid[:1] == "[" and pid[1:].strip().isdecimal() and figures[-1:].isdecimal()
-        if self.is_hard or self.width < _NARROW or not is_row or len(figures.split()) > columns or not columns:
-            return None
+        if self.width < _NARROW or not is_row or len(figures.split()) > columns or not columns:
+            return ""
         return f"{pid}]{figures} {rest.strip()}"
+
+    def put_together(self, first: Physical, rests: Sequence[str], columns: int) -> str:
+        """Return the message of a line with others that begin none; nothing if they do not all continue it."""
+        text, before = first.message, first
+        if len(rests) >= MOST_JOINED:
+            return ""
+        for rest in rests:
+            line = Physical(rest, rest, begins=False, is_naked=True)
+            if len(text) >= _LONGEST or not self.continues(before, text, line, columns):
+                return ""
+            text, before = self.joined(text, before, line), line
+        return text
 
     def _is_full(self, before: Physical, line: Physical, gap: int) -> bool:
         if self.is_hard:
