@@ -19,7 +19,7 @@ from podqos.kernel.message import Line, Message
 _TEXT = r"(?P<text>(?:(?![\[ \t\n])|(?=\[ {0,12}[0-9]{1,10}\] {1,16}[0-9]| ))[^\n]*+)"
 """What begins with a bracket may be the rest of a prefix, unless it is a row of the task table."""
 _INVOKED = "invoked oom-killer"
-_NAME = r"(?=[A-Za-z0-9_ -]{1,15}+\n)[A-Za-z][A-Za-z0-9_-]*+(?: [A-Za-z][A-Za-z0-9_-]*+)*+"
+_NAME = r"(?=[A-Za-z0-9_ -]{1,15}+\n)[A-Za-z][A-Za-z0-9_-]*+(?: [A-Za-z][A-Za-z0-9_-]*+)*"
 _FIGURES_AND_NAME = r"(?![0-9]{1,15} (?:pages|total) )[0-9 -]*+" + _NAME
 """What begins no message, wherever it stands."""
 _REST = r"(?P<rest>[^\n]*+)\n"
