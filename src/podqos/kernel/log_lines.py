@@ -19,8 +19,8 @@ from podqos.kernel.carriers.cleaning import (
     is_markup,
     is_quoted_printable,
     pieces,
-    without_colour,
     without_escaped_end,
+    without_escapes,
 )
 from podqos.kernel.carriers.continued import ContinuedLines
 from podqos.kernel.carriers.prefixes import time_and_host
@@ -350,7 +350,7 @@ def _as_logged(lines: Sequence[str]) -> Sequence[str]:
     if _are_clean(lines):
         return lines
     if any(["\x1b" in line for line in lines]):  # noqa: C419 - a list is faster here
-        plain = without_colour("\n".join(lines)).split("\n")
+        plain = without_escapes("\n".join(lines)).split("\n")
         if len(plain) == len(lines) and _are_clean(plain):
             return plain
     return ()

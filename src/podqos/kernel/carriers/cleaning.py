@@ -33,6 +33,9 @@ _MAY_BE_COLOUR = re.compile(r"\[[0-9;]*+[mK]")
 _COLOUR = re.compile(
     r"(?:\x1b|\^\[|#033|\\033|\\e|\\x1b|\\u001[bB]|\u241b)(?:\[[0-9;:]{0,24}[mK]|\(B)|" + _BARE_COLOUR.pattern
 )
+_ESCAPE = re.compile(r"\x1b(?:\[[0-9;:]{0,24}[mK]|\(B)")
+_MOST_ESCAPES = 16
+"""Different ones, which terminals need only few of."""
 _ENTITY = re.compile(r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,10});")
 _TAG = re.compile(
     r"</?(?:pre|code|br|p|div|span|td|tr|th|thead|tbody|table|li|ul|ol|tt|font|b|i|u|em|strong|samp|kbd|html|body|a|small"
@@ -98,6 +101,15 @@ def _read_once(line: str) -> str:
 def without_colour(text: str) -> str:
     """Return a text without the escapes of a terminal's colours."""
     return _COLOUR.sub("", text)
+
+
+def without_escapes(text: str) -> str:
+    """Return a text without most of the escapes of a terminal's colours: many lines have few of them."""
+    for _ in range(_MOST_ESCAPES):
+        if (escape := _ESCAPE.search(text)) is None:
+            break
+        text = text.replace(escape[0], "")
+    return text
 
 
 def has_bare_colour(line: str) -> bool:
