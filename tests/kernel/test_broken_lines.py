@@ -10,6 +10,8 @@ import pytest
 from kernel.carriers import ISO, folded, journal, plain, syslog, wrapped
 from kernel.carriers import dmesg as timed
 from kernel.oom_logs import cgroup, killed, machine, read
+from podqos.kernel.carriers.text_lines import TextLines
+from podqos.kernel.message import Line
 from podqos.kernel.oom_report import OOMReport
 
 FORMS = {"nr_ptes": "3.10.0", "nr_pmds": "4.4.0", "pgtables_bytes": "6.1.0", "rss_anon": "6.10.0"}
@@ -83,3 +85,14 @@ def test_what_people_write_around_a_report_does_not_hide_how_its_lines_were_brok
     for make in folded(width, PREFIXES[prefix], quoting), wrapped(width, PREFIXES[prefix], quoting, **how):
         for text in make(report), make(report[:cut]) + BETWEEN + make(report[cut:]):
             assert [_told(found) for found in read(f"{BEFORE}{text}{AFTER}".split("\n"))] == expected
+
+
+@pytest.mark.parametrize("share", [25, 50])
+def test_a_log_with_wrong_characters_here_and_there_has_no_broken_lines(share):
+    text = "\n".join(timed((machine() + cgroup([(7, 1000, 9, 9, 0, 0, "a b")], 7, "a b")) * 12))
+    for seed in range(20):
+        draw = random.Random(seed)  # noqa: S311
+        garbled = "".join(chr(draw.randrange(10, 127)) if draw.random() < 1 / share else each for each in text)
+        reader = TextLines()
+        reader.read([Line(line) for line in garbled.split("\n")])
+        assert not reader.looks_back, seed

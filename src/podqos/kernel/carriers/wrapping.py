@@ -139,7 +139,9 @@ def learned(lines: Sequence[Physical]) -> Wrapping | None:
     )
     results = [_tried(lines, way) for way in ways]
     best = max(range(len(ways)), key=lambda number: results[number][1:])
-    proofs, score, _ = results[best]
+    proofs, score, left = results[best]
+    if score < 0 and proofs + left < 0:
+        return None  # here and there a character is wrong, perhaps the end of a line
     return ways[best] if proofs > 0 or (ways[best].is_hard and score >= _SURE) else None
 
 
