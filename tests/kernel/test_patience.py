@@ -19,7 +19,7 @@ from podqos.kernel import oom_blocks, oom_reading, task_table
 from podqos.kernel.carriers import cleaning, tokens
 from podqos.kernel.carriers.cleaning import cleaned
 from podqos.kernel.log_lines import Unwrapper
-from podqos.kernel.oom_marks import is_kernels_own
+from podqos.kernel.oom_marks import is_kernels_own, next_own
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 ROWS = [(pid, 1000, 1000 + pid, 10, 0, 100, f"worker {pid}") for pid in range(100, 140)]
@@ -117,6 +117,44 @@ def test_every_event_of_a_log_of_events_is_read(monkeypatch):
 def test_a_mark_is_the_kernels_own_where_its_line_goes_on_so_or_ends(line, is_own, is_begun):
     assert is_kernels_own(line.encode(), 0, may_be_broken=False) is is_own
     assert is_kernels_own(line.encode(), 0, may_be_broken=True) is is_begun
+
+
+PARTS = [
+    *(
+        "Killed process ",
+        "7 (java)",
+        "7 (ja",
+        ", UID 3,",
+        " total-vm:1kB",
+        "oom-kill",
+        ":constraint=",
+        "er: gfp_mask=0x",
+    ),
+    *("oom_reaper", ": reaped process ", ": unable to ", "anon-rss:", "memory.oom.group set", "\n", " ", "9", "=", "x"),
+]
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=40), st.integers(0, 60), st.integers(0, 300), st.booleans())
+def test_the_next_mark_of_the_kernels_own_is_the_first_that_is_one(parts, position, limit, may_be_broken):
+    text = "".join(parts).encode()
+    limit = min(limit, len(text))
+    own = [at for at in range(position, limit) if is_kernels_own(text, at, may_be_broken=may_be_broken)]
+    assert next_own(text, position, limit, may_be_broken=may_be_broken) == min(own, default=limit)
+
+
+@pytest.mark.parametrize(
+    "form", ["{}\r\r", "\t\t1\toom-kill:\t{}", '"{}","2026-01-05",""oom-kill:"" x', "15:19\n[1.2] oom-kill: {}"]
+)
+def test_where_a_word_is_everywhere_it_is_searched_for_with_what_follows_it(monkeypatch, form):
+    looked_at = []
+    own = oom_reports.is_kernels_own
+    monkeypatch.setattr(
+        oom_reports, "is_kernels_own", lambda *where, **how: looked_at.append(where) or own(*where, **how)
+    )
+    noise = "".join(form.format(f"oom-kill:{at:x}") + "\n" for at in range(40_000))
+    report = "".join(f"[1.5] {line}\n" for line in LINES)
+    assert [victims for _, victims, _, _ in _read(noise + report + noise)] == [[139]]
+    assert len(looked_at) < 4_000
 
 
 def test_rows_beyond_the_most_that_are_kept_are_passed_over(monkeypatch):

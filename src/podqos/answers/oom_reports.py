@@ -17,7 +17,7 @@ from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Unwrapper
 from podqos.kernel.message import Message
 from podqos.kernel.oom_evidence import is_oom
 from podqos.kernel.oom_lines import is_killers_own
-from podqos.kernel.oom_marks import is_kernels_own, next_telling_line
+from podqos.kernel.oom_marks import is_kernels_own, next_own, next_telling_line
 from podqos.kernel.oom_reader import FOLLOWING, OOMReader
 from podqos.kernel.oom_report import OOMReport
 
@@ -148,6 +148,9 @@ _PATIENCE_OF_MARK = 1024
 
 
 _LEAST_PATIENCE = 32
+
+
+_MOST_MISSES = 8
 
 
 _PATIENCE_OF_FACT = 64
@@ -451,10 +454,14 @@ class _Marks:
         are counted and passed over.
         """
         hit, mark = self._hit_from(position)
+        may_be_broken, misses = belief > _LEAST_PATIENCE, 0
         while repeated is not None and mark is not None:
             if mark in _OF_KERNEL:
-                if belief == _PATIENCE or is_kernels_own(self._chunk, hit, may_be_broken=belief > _LEAST_PATIENCE):
+                if belief == _PATIENCE or is_kernels_own(self._chunk, hit, may_be_broken=may_be_broken):
                     break
+                misses += 1
+                if misses > _MOST_MISSES:  # the words are everywhere: one search is faster than many tries
+                    hit = next_own(self._chunk, hit + 1, self._of_others_from(hit + 1), may_be_broken=may_be_broken) - 1
                 hit, mark = self._hit_from(hit + 1)
                 continue
             own = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
@@ -479,6 +486,11 @@ class _Marks:
         before = self._chunk[first:start].split(b"\n")[:-1]
         kept = before[-most:] if first == position else before[1:][-most:]
         return start - sum(len(line) + 1 for line in kept), True, len(kept)
+
+    def _of_others_from(self, position: int) -> int:
+        """Return where the next mark is that is not the kernel's."""
+        self._first_from(position)
+        return min([at for mark, at in self._next.items() if at >= 0 and mark not in _OF_KERNEL] or [len(self._chunk)])
 
     def _hit_from(self, position: int) -> tuple[int, Mark | None]:
         """Return where the next mark is, and which."""

@@ -41,11 +41,19 @@ _WHOLE = (
     b"oom_reaper: reaped process ",
     b"oom_reaper: unable to ",
 )
-_OWN = re.compile(
-    rb"Killed process [0-9]{1,10}+(?:, UID [0-9]{1,10}+,)? \([^\n]{1,32}?\)"
-    rb"(?:[,.]?[ \t\r]{0,8}(?:\n|\Z)|,? {1,4}(?:total-vm|vsz|UID))"
-    rb"|anon-rss:[0-9]{1,15}kB|memory\.oom\.group set|" + b"|".join(map(re.escape, _WHOLE))
-)  # fmt: skip
+_PARTS_OF_OWN = {
+    b"Killed process ": (
+        rb"[0-9]{1,10}+(?:, UID [0-9]{1,10}+,)? \([^\n]{1,32}?\)"
+        rb"(?:[,.]?[ \t\r]{0,8}(?:\n|\Z)|,? {1,4}(?:total-vm|vsz|UID))"
+    ),
+    b"anon-rss:": rb"[0-9]{1,15}kB",
+    b"memory.oom.group set": b"",
+    **dict.fromkeys(_WHOLE, b""),
+}
+"""What follows each."""
+_OWN = re.compile(b"|".join(re.escape(text) + rest for text, rest in _PARTS_OF_OWN.items()))
+_LONGEST_OWN = 256
+"""No match is as long."""
 _NEAR = 512
 _LONGEST = 64
 """More than a mark or what a pattern has to see of one."""
@@ -58,12 +66,40 @@ def is_kernels_own(chunk: bytes, position: int, *, may_be_broken: bool) -> bool:
     return may_be_broken and _broken().match(chunk, position) is not None
 
 
+def next_own(chunk: bytes, position: int, limit: int, *, may_be_broken: bool) -> int:
+    """Return where the next mark stands for which ``is_kernels_own`` is true; the limit if that comes first."""
+    for text, pattern in _owns(may_be_broken=may_be_broken):
+        place = chunk.find(text, position, limit + len(text) - 1)
+        found = None if place < 0 else pattern.search(chunk, place, limit + _LONGEST_OWN)
+        if found is not None:
+            limit = min(limit, found.start())
+    return limit
+
+
+@cache
+def _owns(*, may_be_broken: bool) -> tuple[tuple[bytes, re.Pattern[bytes]], ...]:
+    """Return patterns that are fast to search for, each with what it begins with."""
+    parts = [(text, re.escape(text) + rest) for text, rest in _PARTS_OF_OWN.items()]
+    if may_be_broken:
+        parts += [(text, re.escape(text) + rest) for text, rest in _parts_of_broken().items()]
+    return tuple((text, re.compile(source)) for text, source in parts)
+
+
 @cache
 def _broken() -> re.Pattern[bytes]:
     """Return what matches the beginning of such a mark, where a line ends."""
-    begun = (re.escape(whole[:length]) for whole in _WHOLE for length in range(len(b"oom-kill"), len(whole)))
-    kill = rb"Killed process(?: [0-9]{0,10}+(?:, UID [0-9]{0,10}+,?)?(?: \([^)\n]{0,16})?)?"
-    return re.compile(b"(?:" + b"|".join((kill, *begun)) + rb")[ \t\r\\=]{0,4}(?:\n|\Z)")
+    return re.compile(b"|".join(re.escape(text) + rest for text, rest in _parts_of_broken().items()))
+
+
+def _parts_of_broken() -> dict[bytes, bytes]:
+    """Return what follows each beginning of a mark that a line may end in."""
+    end = rb"[ \t\r\\=]{0,4}(?:\n|\Z)"
+    parts = {b"Killed process": rb"(?: [0-9]{0,10}+(?:, UID [0-9]{0,10}+,?)?(?: \([^)\n]{0,16})?)?" + end}
+    for begins in sorted({whole[: len(b"oom-kill")] for whole in _WHOLE}):
+        rests = [whole[len(begins) :] for whole in _WHOLE if whole.startswith(begins)]
+        begun = (re.escape(rest[:length]) for rest in rests for length in range(len(rest)))
+        parts[begins] = b"(?:" + b"|".join(begun) + b")" + end
+    return parts
 
 
 def next_telling_line(chunk: bytes, position: int, limit: int) -> int:

@@ -22,7 +22,6 @@ _AFTER_PATH = ("are going to be", "killed as a result")
 _INVOKED = " invoked oom-killer"
 _UNSPACED = re.compile(r"oom-kill:(?!.*,task=)|Tasks? in /\S*$|Task in /\S+ killed as a result of limit of /\S*$")
 """A summary up to its task, and paths: there are no spaces in them, so that a line ends inside of a word."""
-_HYPHENATED = re.compile(r"\w-$")
 MOST_JOINED = 64
 _SURE = 8
 """So many messages become whole, all of lines that are full."""
@@ -112,7 +111,7 @@ class Wrapping(NamedTuple):
             return self.width - 2 <= len(before.text) <= self.width
         word = (_FIRST if self.is_hyphenated else _WORD).match(line.text)
         words = 0 if word is None else len(word[0].strip())
-        return len(before.text.rstrip()) + (0 if _HYPHENATED.search(before.text) else gap) + words > self.width
+        return len(before.text.rstrip()) + (0 if _ends_with_hyphen(before.text) else gap) + words > self.width
 
     def joined(self, joined: str, before: Physical, line: Physical) -> str:
         """Return a message with the line that continues it."""
@@ -121,7 +120,7 @@ class Wrapping(NamedTuple):
         if self.is_hard:
             return joined + " " * min(2, max(0, self.width - len(before.text))) + line.text
         text, rest = joined.rstrip(), line.text.strip()
-        if _HYPHENATED.search(text):
+        if _ends_with_hyphen(text):
             return text + rest
         if _UNSPACED.match(text):
             return text + rest if not rest.startswith(_AFTER_PATH) else f"{text} {rest}"
@@ -132,7 +131,7 @@ class Wrapping(NamedTuple):
 
 def learned(lines: Sequence[Physical]) -> Wrapping | None:
     """Return how lines were broken, or None if nothing proves that they were."""
-    is_hyphenated = any(_HYPHENATED.search(line.text) and not following.begins for line, following in pairwise(lines))
+    is_hyphenated = any(_ends_with_hyphen(line.text) and not following.begins for line, following in pairwise(lines))
     ways = (
         *(Wrapping(width, is_hard=True) for width in _columns_cut(lines)),
         *(Wrapping(width, is_hard=False, is_hyphenated=is_hyphenated) for width in _widths(lines)),
@@ -143,6 +142,11 @@ def learned(lines: Sequence[Physical]) -> Wrapping | None:
     if score < 0 and proofs + left < 0:
         return None  # here and there a character is wrong, perhaps the end of a line
     return ways[best] if proofs > 0 or (ways[best].is_hard and score >= _SURE) else None
+
+
+def _ends_with_hyphen(text: str) -> bool:
+    """Whether a word that is broken ends a line."""
+    return text.endswith("-") and (text[-2:-1].isalnum() or text[-2:-1] == "_")
 
 
 def _ends_name(joined: str, text: str) -> bool:
