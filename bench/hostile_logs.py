@@ -255,6 +255,13 @@ def json_lines(draw: random.Random) -> Iterator[str]:
         }) + "\n"  # fmt: skip
 
 
+def short_near_misses(draw: random.Random) -> Iterator[str]:
+    """Yield rows of a table with a word of the OOM killer's in each: a line has little else."""
+    while True:
+        bits = draw.getrandbits(32)
+        yield f'{bits % 9999},"2026-01-05T15:19:27Z","{bits:08x} ""oom-kill:"" x"\n'
+
+
 def json_near_misses(draw: random.Random) -> Iterator[str]:
     """Yield JSON lines that hold the OOM killer's words in fields of any kind."""
     while True:
@@ -667,6 +674,7 @@ OTHERS: dict[str, Kind] = {
     "no newline": no_newlines,
     "empty lines": empty_lines,
     "the OOM killer's words": near_misses,
+    "the OOM killer's words in short rows": short_near_misses,
     "JSON lines": json_lines,
     "the OOM killer's words in JSON lines": json_near_misses,
     "a verbose kubelet": kubelet_lines,
