@@ -84,10 +84,38 @@ def test_the_task_that_was_killed_and_the_limit_may_be_in_two_lines():
     assert (only(lines).task_cgroup, only(lines).oom_cgroup) == ("/docker/a", "/docker")
 
 
+def test_where_the_host_is_what_was_full_the_machine_ran_out_even_if_that_is_in_a_line_of_its_own():
+    report = only([FIRST, "Task in /docker/a killed", " as a result of limit of host"])
+    assert (report.constraint, report.task_cgroup, report.oom_cgroup) == (Constraint.NONE, "/docker/a", "/")
+
+
+@pytest.mark.parametrize("carrier", ["dmesg", "kmsg", "plain"])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "Task in /docker/a killed as a result of limit of /docker",
+            "Task in /docker/b killed as a result of limit of /docker",
+        ),
+        ("memory: usage 1024kB, limit 1024kB, failcnt 1", "memory: usage 1024kB, limit 1024kB, failcnt 9"),
+    ],
+)
+def test_of_lines_that_a_report_has_once_and_that_differ_each_is_of_an_oom_of_its_own(one, other, carrier):
+    assert len(read([CARRIERS[carrier](line) for line in (one, other)])) == 2
+    assert len(read([CARRIERS[carrier](line) for line in (one, one, one[:30])])) == 1
+
+
+def test_of_lines_that_a_report_has_once_those_of_another_time_are_of_another_oom():
+    line = "Task in /docker/a killed as a result of limit of /docker"
+    times = [report.at for report in read([f"[  100.1] {line}", f"[  100.1] {line}", f"[  250.2] {line}"])]
+    assert times == ["100.1", "250.2"]
+
+
 @pytest.mark.parametrize(
     ("line", "constraint", "cgroup_path"),
     [
         ("Task in /docker/a killed as a result of limit of /docker", Constraint.MEMCG, "/docker"),
+        ("Task in /docker/a killed as a result of limit of host", Constraint.NONE, "/"),
         ("memory: usage 1024kB, limit 1024kB, failcnt 1", Constraint.MEMCG, None),
         ("memory+swap: usage 1024kB, limit 1024kB, failcnt 1", Constraint.MEMCG, None),
         ("kmem: usage 0kB, limit 9007199254740988kB, failcnt 0", Constraint.MEMCG, None),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from podqos.kernel.oom_circumstances import BY_HAND
-from podqos.kernel.oom_evidence import is_repeated
+from podqos.kernel.oom_evidence import is_only_context, is_repeated
 from podqos.kernel.oom_reading import HEADER, ROW, read_figures, read_frames, read_line
 from podqos.kernel.oom_report import OOMReport
 from podqos.kernel.task_table import MOST_TASKS, read_rows, rows_end
@@ -102,7 +102,7 @@ def _read_table(report: OOMReport, lines: str, start: int) -> int:
 
 def _is_alone(report: OOMReport, text: str, how: Reading) -> bool:
     """Whether a line has to be read by itself."""
-    if how.has_another and is_repeated(report, text):
+    if is_repeated(report, text) and (how.has_another or is_only_context(report)):
         return True
     if text.startswith("["):
         if row := ROW.match(text):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom_circumstances import Circumstances
 from podqos.kernel.oom_lines import KillLine
-from podqos.kernel.oom_reading import HEADER, constraint_of
+from podqos.kernel.oom_reading import HEADER, constraint_of, read_line
 from podqos.kernel.oom_report import Constraint, OOMReport, Victim
 
 _MEMORY_INFO_ALONE = (3, 9)
@@ -32,6 +32,24 @@ def is_repeated(report: OOMReport, text: str) -> bool:
     if text.startswith("Task in /"):
         return report.task_cgroup is not None
     return report.columns is not None and bool(HEADER.match(text))
+
+
+def is_anothers(report: OOMReport, text: str, at: str) -> bool:
+    """Whether a line about a cgroup is of another OOM than the lines about one that a report has so far.
+
+    A report says it once; a log that has every line twice says the same again.
+    """
+    if not (is_only_context(report) and is_repeated(report, text)):
+        return False
+    other = OOMReport()
+    read_line(other, text, is_other=False)
+    if other.counters:
+        return other.counters["memory"] != report.counters["memory"]
+    if other.task_cgroup is None:
+        return False  # it was broken
+    if report.task_cgroup != other.task_cgroup or (other.oom_cgroup and report.oom_cgroup != other.oom_cgroup):
+        return True
+    return bool(at and report.at) and at != report.at and not report.trace.has_frames
 
 
 def mix(report: OOMReport) -> None:

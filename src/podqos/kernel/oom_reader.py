@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from podqos.kernel.message import Message
 from podqos.kernel.oom_blocks import NOTHING_READ, Reading, ReadLines, is_unended, read_lines
 from podqos.kernel.oom_circumstances import BY_HAND, Circumstances
-from podqos.kernel.oom_evidence import complete, fits, is_only_context, is_oom, is_repeated, mix
+from podqos.kernel.oom_evidence import complete, fits, is_anothers, is_only_context, is_oom, is_repeated, mix
 from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, panic
 from podqos.kernel.oom_reading import (
     HEADER,
@@ -493,6 +493,10 @@ class _HostLog:
                 # Two reports at once, line by line: what is neither's for certain is no one's.
                 mix(report)
                 mix(self._waiting)
+            elif is_anothers(report, text, message.at):
+                self._close()
+                self._candidates(message)
+                return
             self.is_told = read_line(report, text, is_other=self._is_other_dump)
         else:
             self._candidates(message)

@@ -24,8 +24,10 @@ _ASKED = re.compile(
 _RELEASE = re.compile(r"(?:Not tainted|Tainted:)[A-Z -]{0,60}\(?(\d{1,3})\.(\d{1,4})(?!\d)")
 _WRAPPED_RELEASE = re.compile(r"[A-Z ]{0,20}(?:tainted )?(\d{1,2})\.(\d{1,3})\.\d[^ ]{0,80}(?: \(.{1,80}\))? #\d")
 _CPUSET = re.compile(r".{1,64} cpuset=\S{1,4096} mems_allowed=([\d,-]{1,256})")
-_TASK_IN = re.compile(r"Task in (/\S{0,4096}) killed(?: as a result of limit of (/\S{0,4096}))?(?:\s|$)")
-_LIMIT_OF = re.compile(r" {0,4}as a result of limit of (/\S{0,4096})(?:\s|$)")
+_TASK_IN = re.compile(r"Task in (/\S{0,4096}) killed(?: as a result of limit of (/\S{0,4096}|host\b))?(?:\s|$)")
+_LIMIT_OF = re.compile(r" {0,4}as a result of limit of (/\S{0,4096}|host\b)(?:\s|$)")
+_HOST = "host"
+"""What Alibaba's kernels call the machine in these lines, which all others write of cgroups alone."""
 _COUNTER = re.compile(
     r"(memory|memory\+swap|swap|kmem): usage (\d{1,13})kB, limit (\d{1,20})kB(?:, failcnt (\d{1,18}))?"
 )
@@ -282,10 +284,10 @@ def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
         report.release = int(release[1]), int(release[2])
         return True
     if text.startswith("Task in ") and (task_in := _TASK_IN.match(text)):
-        report.task_cgroup, report.oom_cgroup = whole_path(task_in[1]), whole_path(task_in[2] or "")
-        report.constraint = Constraint.MEMCG
+        report.task_cgroup, report.constraint = whole_path(task_in[1]), Constraint.MEMCG
+        _read_limit(report, task_in[2] or "")
     elif report.task_cgroup is not None and (limit_of := _LIMIT_OF.match(text)):
-        report.oom_cgroup = whole_path(limit_of[1])
+        _read_limit(report, limit_of[1])
     elif report.nodes is None and " cpuset=" in text and (cpuset := _CPUSET.match(text)):
         report.nodes = node_numbers(cpuset[1])
     elif text.startswith("Out of memory") and _NONE_KILLABLE.match(text):
@@ -295,6 +297,13 @@ def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
     else:
         return False
     return True
+
+
+def _read_limit(report: OOMReport, of: str) -> None:
+    """Read whose limit was met."""
+    report.oom_cgroup = ROOT if of == _HOST else whole_path(of)
+    if of == _HOST:
+        report.constraint = Constraint.NONE
 
 
 def _read_asked(report: OOMReport, text: str, asked: re.Match[str]) -> bool:
