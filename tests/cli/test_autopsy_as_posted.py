@@ -56,7 +56,33 @@ def test_a_name_with_a_colon_is_whole_behind_a_known_prefix(told):
 # ---- other killers -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("end", [f" for {WORKLOAD} be>", f" for {WORKLOAD[:-3]}>", " for"])
+@pytest.mark.parametrize("verb", ["Killed", "Marked"])
+@pytest.mark.parametrize("end", [">", "", " due", " due to mem", " for killing due t…"])
+def test_systemd_oomds_kill_is_one_even_where_its_line_ends_before_it_says_why(told, verb, end):
+    considered = "Nov 18 09:00:01 worker systemd-oomd[650]: Considered 9 cgroups for killing, top candidates were:"
+    said = told(f"{considered}\nNov 18 09:00:01 worker systemd-oomd[650]: {verb} {SERVICE}{end}\n")
+    assert said.startswith(
+        "Not the kernel: systemd-oomd killed everything in …/a-service-of-a-rather-long-name.service"
+    )
+    assert "no kill is logged" not in said
+
+
+def test_what_is_not_a_name_of_a_unit_is_not_called_one(told):
+    said = told("The journal of that run:\n  scope: Failed with result 'oom-kill'; 16.0G memory peak.\n")
+    assert said.startswith("The kernel OOM-killed a process of a systemd unit.")
+
+
+@pytest.mark.parametrize(("second", "is_known"), [("01", True), ("02", True), ("09", False)])
+def test_what_daemons_notice_at_the_time_of_a_kill_whose_cgroup_is_not_known_is_that_kill(told, second, is_known):
+    kernel = "Nov 18 09:00:01 worker kernel: Memory cgroup out of memory: Killed process 102 (java) total-vm:8000kB"
+    words = "A process of this unit has been killed by the OOM killer."
+    noticed = f"Nov 18 09:00:{second} worker systemd[1]: work.service: {words}"
+    said = told(f"{kernel}, anon-rss:4000kB, file-rss:96kB, shmem-rss:0kB\n{noticed}\n")
+    assert ("a process of work.service: see above" in said) is is_known
+    assert ("without a report in the logs" in said) is not is_known
+
+
+@pytest.mark.parametrize("end", [f" for {WORKLOAD} be>", f" for {WORKLOAD[:-3]}>", " for", "…"])
 def test_systemd_oomds_line_may_lack_its_end(told, end):
     line = f"Nov 18 09:00:01 worker systemd-oomd[7]: Killed {SERVICE} due to memory pressure{end}"
     units = f"Nov 18 09:00:01 worker systemd[1]: {SERVICE.rpartition('/')[2]}: systemd-oomd killed 2 process(es) in"

@@ -27,6 +27,7 @@ _MOST_KILLS = 10_000
 _MOST_FAILURES = 1_000
 _LINES_AFTER = 12
 """earlyoom and nohang spread one kill over so many lines."""
+_SAME_MOMENT_SECONDS = 2.0
 _SAME_KILL_SECONDS = 10.0
 _SAME_UNIT_SECONDS = 60.0
 """A unit whose processes were killed may take some time to fail."""
@@ -309,7 +310,17 @@ def without_repeats(
         if sign.unit and _is_near(ended.get((sign.node, sign.unit)), sign.at):
             continue
         kill = by_container.get(sign.container_id) if sign.container_id else by_unit.get(sign.unit)
+        if kill is None:
+            kill = next((number for number, other in enumerate(kills) if _may_tell_of(sign, other)), None)
         yield sign if kill is None else replace(sign, kill=kill)
+
+
+def _may_tell_of(sign: NodeSign, kill: OOMAutopsy) -> bool:
+    """Whether a daemon noticed a kill whose lines do not say where the victim was: on its host, at its time."""
+    if kill.container_id or kill.victim_cgroup or kill.cgroup or not kill.victims or kill.host != sign.node:
+        return False
+    apart = seconds_apart(kill.at, sign.at)
+    return apart is not None and abs(apart) <= _SAME_MOMENT_SECONDS
 
 
 def _is_near(kill_at: str | None, at: str) -> bool:

@@ -25,6 +25,8 @@ _UNIT = LazyPattern(
     r"|The kernel OOM killer killed some processes in this unit|Failed with result '?oom-kill\b)",
     needs=("this unit", "result 'oom-kill", "result oom-kill"),
 )
+_UNIT_NAME = LazyPattern(r"[^\s.]\.(?:service|scope|slice|socket|mount|swap)$")
+"""systemd calls every unit by its whole name; what has none was taken out of it, or rewritten."""
 _CONTAINERD = LazyPattern(
     r"TaskOOM event &?(?:TaskOOM)?\{?(?:ContainerID|container_id): ?\\{0,2}\"?([0-9a-f]{12,64})",
     re.IGNORECASE,
@@ -134,7 +136,8 @@ def notices(message: Message, unit: str = "") -> Iterator[NodeSign]:
         return
     if match := _UNIT.search(text):
         at, host = carried(text[: match.start()], message)
-        yield NodeSign(SignKind.UNIT_OOM_KILLED, at, host, unit=unit_before(text, match))
+        unit = unit_before(text, match)
+        yield NodeSign(SignKind.UNIT_OOM_KILLED, at, host, unit=unit if _UNIT_NAME.search(unit) else "a systemd unit")
     elif match := _STATUS.search(text):
         at = f"{match[1].replace(' ', 'T')}{'Z' * (match[2] == 'UTC')}" if match[1] else ""
         yield NodeSign(SignKind.UNIT_OOM_KILLED, at, message.host, unit=unit)

@@ -23,11 +23,14 @@ USED = LazyPattern(
     r"(?:memory used \((\d{1,19})\) / total \((\d{1,19})\) and )?"
     r"swap used \((\d{1,19})\) / total \((\d{1,19})\) being more than (\d{1,3}(?:\.\d{1,2})?)%"
 )
+_END = r"[\s>.…]{0,8}$"
 CUT = LazyPattern(
     r"(?:Killed|Marked) (/\S{0,4000}) (?:for killing )?due to (?:memory (pressure)"
-    r"(?=[\s>…]{0,8}$| for(?:[\s>…]{0,8}$| /))(?: for (/\S{0,4000}) )?|(?:memory|swap) used(?=[\s>…]{0,8}$| \())"
+    rf"(?={_END}| for(?:{_END}| /))(?: for (/\S{{0,4000}}) )?|(?:memory|swap) used(?={_END}| \())"
 )
 """A line whose end is missing, as where a pager cut it."""
+CUT_SHORT = LazyPattern(r"(?<=\]: )(?:Killed|Marked) (/\S{1,4000}?)(?: [a-z ]{0,24})?" + _END)
+"""The same before it says why."""
 OLD_PRESSURE = LazyPattern(
     r"Memory pressure for (/\S{0,4000}) is greater than (\d{1,3}) for more than (\d{1,6}) seconds and there was reclaim"
 )

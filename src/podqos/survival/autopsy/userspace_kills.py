@@ -39,6 +39,7 @@ class UserspaceKills:
             self._systemd: (
                 *(" due to memory ", " due to swap ", "taking action kill", "systemd-oomd killed "),
                 *("Memory pressure for /", "Swap used (", "Failed to kill any cgroup"),
+                *("]: Killed /", "]: Marked /"),
             ),
             self._earlyoom: (
                 *("mem avail: ", "emory! ", "sending SIG", "illing process "),
@@ -102,6 +103,8 @@ class UserspaceKills:
         elif match := lines.CUT.search(text):
             basis = KillBasis.MEMORY_PRESSURE if match[2] else KillBasis.UNKNOWN
             kill = UserspaceKill(Killer.SYSTEMD_OOMD, basis, cgroup=match[1], pressure_of=match[3] or "")
+        elif "systemd-oomd[" in text and (match := lines.CUT_SHORT.search(text)):
+            kill = UserspaceKill(Killer.SYSTEMD_OOMD, KillBasis.UNKNOWN, cgroup=match[1])
         elif match := lines.OLD_PRESSURE.search(text):
             kill = UserspaceKill(
                 Killer.SYSTEMD_OOMD,
