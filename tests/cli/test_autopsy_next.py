@@ -426,6 +426,20 @@ def test_a_step_is_called_the_same_only_after_the_one_that_it_repeats():
     assert steps_words([of_node, on_host])[0].why.startswith("the kernel log of node-1 may have the rest")
 
 
+def test_a_machine_is_called_as_it_calls_itself_and_its_node_in_small_letters(answered, capsys):
+    answer = answered(f"Jan  5 15:19:27 VM-7 kernel: {killed()}\n")
+    on_host, of_node = answer["nextSteps"]
+    assert (on_host["node"], of_node["node"]) == ("VM-7", "vm-7")
+    assert "debug node/vm-7 " in of_node["command"]
+    words = steps_words(
+        [NextStep("a", StepReason.REST_ON_HOST, node="VM-7"), NextStep("b", StepReason.REST_OF_REPORT, node="vm-7")]
+    )
+    assert [each.why.partition(":")[0] for each in words] == [
+        "run it on VM-7",
+        "the same, if vm-7 is a Kubernetes node",
+    ]
+
+
 def test_a_time_that_is_not_known_has_no_label(capsys, tmp_path):
     log = tmp_path / "given"
     log.write_text("\n".join(machine(ROWS)) + "\n")

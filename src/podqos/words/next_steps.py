@@ -58,7 +58,7 @@ def steps_words(steps: Sequence[NextStep]) -> tuple[StepWords, ...]:
     for step in steps:
         found.append(_step_words(step, on_host))
         if step.reason is StepReason.REST_ON_HOST:
-            on_host.add(step.node)
+            on_host.add(step.node.lower())
     return tuple(found)
 
 

@@ -106,7 +106,7 @@ def _of_kill(kill: OOMAutopsy, read: WhatWasRead) -> Iterator[NextStep]:
         node = _node_of(kill.host, read)
         is_of_pods = bool(kill.pod_uid) or _KUBEPODS in f"{kill.cgroup}{kill.victim_cgroup}" or read.is_of_kubernetes
         if not (is_of_pods and node):
-            yield NextStep(host_log(read, kill.at), StepReason.REST_ON_HOST, node=valid_name(node))
+            yield NextStep(host_log(read, kill.at), StepReason.REST_ON_HOST, node=_called(kill.host, node))
         if node:
             yield NextStep(
                 node_log(read, node, kill.at),
@@ -138,13 +138,18 @@ def _of_host(host: str, at: str, read: WhatWasRead) -> Iterator[NextStep]:
     if node and read.is_of_kubernetes:
         yield from _kernel_check(read, node, at)
     else:
-        yield NextStep(host_log(read, at), StepReason.KERNEL_LOG_ON_HOST, node=valid_name(node))
+        yield NextStep(host_log(read, at), StepReason.KERNEL_LOG_ON_HOST, node=_called(host, node))
 
 
 def _node_of(host: str, read: WhatWasRead) -> str:
     """Return the node that a host in a log is: nodes of clouds are named by host and domain."""
     name = valid_name(host)
     return read.node if not name or read.node.startswith(f"{name}.") else name
+
+
+def _called(host: str, node: str) -> str:
+    """Return a machine's name as its log has it; Kubernetes has it in small letters."""
+    return host if valid_name(host) == node else valid_name(node)
 
 
 def _of_termination(ended: ContainerTermination, read: WhatWasRead, several: str) -> Iterator[NextStep]:
@@ -277,7 +282,7 @@ def _of_sign(sign: NodeSign, read: WhatWasRead) -> Iterator[NextStep]:
             command = f"{kubectl(read)} get events -A --field-selector reason={sign.kind.value} -o json"
             yield NextStep(f"{command} | {podqos_with(read)}", StepReason.NODE_OF_EVENT)
         else:
-            yield NextStep(host_log(read, sign.at), StepReason.KERNEL_LOG_ON_HOST, node=node)
+            yield NextStep(host_log(read, sign.at), StepReason.KERNEL_LOG_ON_HOST, node=_called(sign.node, node))
     elif sign.kind is SignKind.REBOOTED:
         yield from _kernel_check(read, node, sign.at, journal=_ANY_BOOT)
     elif sign.kind is SignKind.NOT_READY and node and not read.nodes:
