@@ -89,6 +89,40 @@ def test_where_the_host_is_what_was_full_the_machine_ran_out_even_if_that_is_in_
     assert (report.constraint, report.task_cgroup, report.oom_cgroup) == (Constraint.NONE, "/docker/a", "/")
 
 
+def rows_alone() -> list[str]:
+    return [line for line in table(form="nr_ptes") if "total_vm" not in line]
+
+
+@pytest.mark.parametrize("carrier", ["plain", "dmesg", "syslog", "kmsg"])
+def test_rows_of_a_table_are_an_oom_also_without_their_header(carrier):
+    report = only([CARRIERS[carrier](line) for line in rows_alone()])
+    assert (report.constraint, report.victims, report.chosen) == (None, {}, None)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["[ 1]  1  2  3  4  5  6  7  8  9 10", "[11] 11 12 13 14 15 16 17 18 19 20"],
+        ["[  5] 5 5 1 2 3 4 5", "[  6] 5 6 1 2 3 4 5"],
+        ["[    7]  1000     9   200000      100       5        5             0 job"] * 3,
+        rows_alone()[:1],
+    ],
+    ids=["counted", "no name", "no leader", "one"],
+)
+def test_what_only_looks_like_rows_is_no_oom(lines):
+    assert read(lines) == []
+
+
+def test_an_oom_of_which_rows_are_left_is_another_than_the_one_after_it():
+    lines = [CARRIERS["dmesg"](line) for line in (*rows_alone(), *of_machine())]
+    assert [set(report.victims) for report in read(lines)] == [set(), {102}]
+
+
+def test_rows_without_a_header_belong_to_the_kill_behind_them():
+    kill = "Out of memory: Kill process 102 (java) score 990 or sacrifice child"
+    assert set(only([CARRIERS["dmesg"](line) for line in (*rows_alone(), kill, DONE)]).victims) == {102}
+
+
 @pytest.mark.parametrize("carrier", ["dmesg", "kmsg", "plain"])
 @pytest.mark.parametrize(
     ("one", "other"),

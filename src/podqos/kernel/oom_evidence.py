@@ -8,6 +8,8 @@ from podqos.kernel.oom_lines import KillLine
 from podqos.kernel.oom_reading import HEADER, constraint_of, read_line
 from podqos.kernel.oom_report import Constraint, OOMReport, Victim
 
+_ROWS_OF_A_TABLE = 2
+"""One might be anything that looks alike."""
 _MEMORY_INFO_ALONE = (3, 9)
 """Since then the report of a cgroup does not show the machine's memory."""
 
@@ -17,10 +19,16 @@ def is_oom(report: OOMReport) -> bool:
     return bool(report.victims or report.counters or report.task_cgroup or report.tasks or report.is_hopeless)
 
 
+def is_rest(report: OOMReport) -> bool:
+    """Whether lines with which a log begins are the rest of a report: of its stack, or of its table."""
+    return report.trace.is_of_report or report.headless_rows >= _ROWS_OF_A_TABLE
+
+
 def is_only_context(report: OOMReport) -> bool:
     """Whether a report has nothing but the lines about its cgroup."""
     is_begun = report.trigger or report.trigger_pid is not None or report.gfp_mask is not None
-    return not (is_begun or report.victims or report.chosen is not None or report.columns or report.is_hopeless)
+    has_table = report.columns or report.headless_rows
+    return not (is_begun or report.victims or report.chosen is not None or has_table or report.is_hopeless)
 
 
 def is_repeated(report: OOMReport, text: str) -> bool:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from podqos.kernel.message import Message
 from podqos.kernel.oom_blocks import NOTHING_READ, Reading, ReadLines, is_unended, read_lines
 from podqos.kernel.oom_circumstances import BY_HAND, Circumstances
-from podqos.kernel.oom_evidence import complete, fits, is_anothers, is_only_context, is_oom, is_repeated, mix
+from podqos.kernel.oom_evidence import complete, fits, is_anothers, is_only_context, is_oom, is_repeated, is_rest, mix
 from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, panic
 from podqos.kernel.oom_reading import (
     HEADER,
@@ -181,7 +181,7 @@ class OOMReader:
         if log is None and (unnamed := self._hosts.get("")) is not None and unnamed.awaits(message.text):
             log = self._hosts[message.host] = self._hosts.pop("")
         if log is None:
-            if not any(opener in message.text for opener in _OPENERS):
+            if not any(opener in message.text for opener in _OPENERS) and not _ROW_BEGINS.match(message.text):
                 return
             if len(self._hosts) >= MOST_HOSTS:
                 oldest = self._hosts.pop(next(iter(self._hosts)))
@@ -521,8 +521,7 @@ class _HostLog:
 
     def _mind_candidate(self, candidate: OOMReport) -> None:
         """Know what may be a report as one once it is proven."""
-        # The stack is the first that is left where the ring buffer begins with it.
-        if is_oom(candidate) or (self._report is None and candidate.trace.is_of_report):
+        if is_oom(candidate) or (self._report is None and is_rest(candidate)):
             self._replace(candidate)
         elif self._between > _MOST_BETWEEN:
             self._candidate = None

@@ -50,6 +50,10 @@ _BUDDIES = re.compile(r"(?:Node (\d{1,5}) )?(\w{1,16}): \d{1,12}\*(\d{1,3})kB ")
 _BLOCKS = re.compile(r"([1-9]\d{0,11})\*(\d{1,9})kB(?: \(([A-Z]{1,8})\))?")
 HEADER = re.compile(r"\[ {0,6}pid {0,6}\] (.{10,200}) name")
 ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d{1,10}(?: .*|$))")
+_HEADLESS_ROW = re.compile(
+    r"\[ {0,12}(\d{1,10})\] {1,16}\d{1,10} {1,16}\1(?: {1,16}\d{1,15}){3,9} {1,16}-?\d{1,4} (?=\D)\S.{0,63}"
+)
+"""A row whose columns are not known: a thread group's leader, and a name behind its score."""
 _AMOUNT = re.compile(r"(total-vm|vsz|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,13})kB")
 _VICTIM_ADJ = re.compile(r"oom_score_adj:(-?\d{1,5})")
 _LOST = re.compile(
@@ -163,6 +167,9 @@ def read_line(report: OOMReport, text: str, *, is_other: bool) -> bool:
             return True
         if report.columns is not None and (row := ROW.match(text)):
             _read_row(report, row)
+            return True
+        if report.columns is None and _HEADLESS_ROW.fullmatch(text):
+            report.headless_rows += 1
             return True
     if not is_other:
         report.circumstances.read(text)

@@ -129,6 +129,8 @@ class OOMReport(Struct):
     columns: tuple[str, ...] | None = None
     """Of the task table; None where there is none."""
     tasks: dict[int, Task] = field(default_factory=dict)
+    headless_rows: int = 0
+    """How many rows of a table there were before any header."""
     is_cut: bool = False
     """Whether lines are missing in the table."""
     is_mixed: bool = False
