@@ -59,6 +59,8 @@ Conditions:
   MemoryPressure   True    Mon, 16 Nov 2026 10:30:00 +0000   Mon, 16 Nov 2026 10:28:00 +0000   KubeletHas    low
 Capacity:
   memory:             16Gi
+System Info:
+  Kubelet Version:            v1.31.2
 Events:
   Type     Reason     Age   From     Message
   ----     ------     ----  ----     -------

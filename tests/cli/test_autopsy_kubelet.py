@@ -164,6 +164,48 @@ def test_objects_events_and_a_kernel_log_are_put_together(capsys, files, argumen
     ]
 
 
+SYSTEM_OOM = "the machine ran out of memory: python3 (pid 7) was killed"
+EITHER = (
+    "the machine ran out of memory, or a cgroup did (kubelets before 1.21 report both as SystemOOM): python3 (pid 7)"
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [("v1.36.4", SYSTEM_OOM), ("v1.21.0-eks", SYSTEM_OOM), ("v1.20.15", EITHER), ("v1.9.1", EITHER), ("", EITHER)],
+)
+def test_an_event_of_a_kubelet_that_may_mistake_a_cgroup_for_the_machine_does_not_prove_which(
+    capsys, tmp_path, version, said
+):
+    node = {**NODE, "status": {**NODE["status"], "nodeInfo": {"kubeletVersion": version}}}
+    (tmp_path / "objects.json").write_text(json.dumps(as_list(node, EVENTS[1])))
+    assert main(["autopsy", str(tmp_path / "objects.json")]) == 0
+    assert f"node-1: {said}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "is_machines"),
+    [
+        ('"Got sys oom event" event="&{Pid:7 ProcessName:python3 TimeOfDeath:x VictimContainerName:/}"', True),
+        ("Got sys oom event: &{Pid:7 ProcessName:python3 TimeOfDeath:x VictimContainerName:/}", False),
+        ("Got sys oom event from cadvisor: &{7 python3 2020-01-01 /}", False),
+    ],
+)
+def test_a_line_of_the_kubelets_proves_that_the_machine_was_full_in_the_form_of_those_that_know(
+    capsys, tmp_path, words, is_machines
+):
+    (tmp_path / "log").write_text(
+        f"Nov 16 10:00:02 node-1 kubelet[9]: I1116 10:00:02.000001 9 oom_watcher.go:8] {words}\n"
+    )
+    (sign,) = autopsy(capsys, tmp_path / "log")["nodeEvents"]
+    assert (sign["kind"], sign.get("isMachines", False)) == ("SystemOOM", is_machines)
+
+
+def test_an_event_about_a_kill_that_is_known_says_nothing_else_of_what_was_full(capsys, files):
+    assert main(["autopsy", "kern.log", "-f", "pods.yaml", "-f", "events.json"]) == 0
+    assert "node-1: the kubelet saw an OOM: python3 (pid 7) was killed: see above" in capsys.readouterr().out
+
+
 def test_text_says_the_verdict_and_what_it_rests_on(capsys, files):
     assert main(["autopsy", "pods.yaml", "events.json"]) == 0
     out = capsys.readouterr().out

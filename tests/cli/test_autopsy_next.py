@@ -376,8 +376,8 @@ def test_a_file_that_is_not_a_log_is_named_for_what_it_is_also_in_a_pipe(capsys,
         (
             objects(EVENTS[1]),
             (
-                "The machine ran out of memory: python3 (pid 7) was killed on node-1. "
-                "The kernel's report is not in the log."
+                "The machine ran out of memory, or a cgroup did (kubelets before 1.21 report both as SystemOOM): "
+                "python3 (pid 7) was killed on node-1. The kernel's report is not in the log."
             ),
         ),
         (

@@ -57,6 +57,7 @@ from podqos.survival.autopsy.terminations import (
 from podqos.survival.autopsy.userspace_kill import UserspaceKill
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
+_VERSION = re.compile(r"v?(\d{1,3})\.(\d{1,3})\b")
 _POD = "Pod"
 _MOST_TRACES = 100_000
 _MOST_SIGNS = 10_000
@@ -298,7 +299,8 @@ class KubeletSide:
         evictions = self._evictions(pods, _Nodes(pods, nodes, cluster), most_shown, profile)
         by_programs = self._others.kills(pods, kills)
         evidence = Evidence(kills, evictions, [*self._logged_events, *self._events], by_programs)
-        ended, signs = tuple(self._ended(pods, evidence, kills)), tuple(self._told_signs(kills, by_programs))
+        versions = {node.name: node.status.node_info.kubelet_version for node in nodes}
+        ended, signs = tuple(self._ended(pods, evidence, kills)), tuple(self._told_signs(kills, by_programs, versions))
         is_explained = bool(kills or evictions or by_programs or ended) or any(sign.kind in OOM_SIGNS for sign in signs)
         return replace(
             found,
@@ -352,17 +354,31 @@ class KubeletSide:
             before.add(found[-1].uid)
         return found
 
-    def _told_signs(self, kills: Sequence[OOMAutopsy], by_programs: Sequence[UserspaceKill]) -> list[NodeSign]:
+    def _told_signs(
+        self, kills: Sequence[OOMAutopsy], by_programs: Sequence[UserspaceKill], versions: Mapping[str, str]
+    ) -> list[NodeSign]:
         """Return what nodes went through, once each, those about a kill with the kill."""
         by_victim = {(victim.pid, victim.name): number for number, kill in enumerate(kills) for victim in kill.victims}
-        signs = _without_starts(sorted(self._signs, key=lambda sign: seconds_of(sign.at) or 0.0))
-        signs = dict.fromkeys(without_repeats(signs, kills, by_programs))
+        all_signs = _without_starts(sorted(self._signs, key=lambda sign: seconds_of(sign.at) or 0.0))
+        own = [
+            replace(sign, is_machines=True)
+            if sign.kind is SignKind.SYSTEM_OOM and _tells_cgroups_apart(versions.get(sign.node, ""))
+            else sign
+            for sign in all_signs
+        ]
+        signs = dict.fromkeys(without_repeats(own, kills, by_programs))
         return [
             replace(sign, kill=by_victim[sign.pid, sign.process])
             if sign.kind in {SignKind.SYSTEM_OOM, SignKind.OOM_KILLING} and (sign.pid, sign.process) in by_victim
             else sign
             for sign in signs
         ]
+
+
+def _tells_cgroups_apart(kubelet_version: str) -> bool:
+    """Whether a kubelet takes no cgroup's OOM for the machine's: since 1.21."""
+    found = _VERSION.match(kubelet_version)
+    return found is not None and (int(found[1]), int(found[2])) >= (1, 21)
 
 
 class _Nodes:

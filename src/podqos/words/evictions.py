@@ -300,7 +300,7 @@ def container_words(ended: ContainerTermination) -> str:
 
 
 _SIGNS = {
-    SignKind.SYSTEM_OOM: "the machine ran out of memory{victim}",
+    SignKind.SYSTEM_OOM: "{system}{victim}{report}",
     SignKind.OOM_KILLING: "the kernel OOM-killed {process}{inside}{report}",
     SignKind.UNIT_OOM_KILLED: "the kernel OOM-killed a process of {unit}{report}",
     SignKind.OOM_KILLS_COUNTED: "the kernel's counter for {counter} shows {counted}, but not when",
@@ -334,9 +334,19 @@ def sign_words(each: NodeSign) -> str:
     return f"{where}: {words}{times}" if where else f"{words}{times}"
 
 
+def _system_words(each: NodeSign) -> str:
+    """Return what an event of the kubelet's proves: the kernel's report, where it is known, says what was full."""
+    if each.kill is not None:
+        return "the kubelet saw an OOM"
+    if each.is_machines:
+        return "the machine ran out of memory"
+    return "the machine ran out of memory, or a cgroup did (kubelets before 1.21 report both as SystemOOM)"
+
+
 def _sign_words(each: NodeSign) -> str:
     victim = f": {each.process} (pid {each.pid}) was killed" if each.pid is not None else ""
     return _SIGNS[each.kind].format(
+        system=_system_words(each),
         victim=victim,
         process="a process" if each.pid is None else f"{each.process} (pid {each.pid})",
         resource=each.resource or "?",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from podqos.errors import InvalidQuantity
-from podqos.model.node import Node, NodeCondition, NodeSpec, NodeStatus, Taint
+from podqos.model.node import Node, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo, Taint
 from podqos.model.pod import ObjectMeta
 from podqos.model.quantity import Quantity
 from podqos.objects.kubectl_text.describe_pod import KEY
@@ -20,6 +20,7 @@ _QUANTITY = re.compile(r"([a-z0-9][A-Za-z0-9./_-]{0,80}):\s+([0-9][0-9A-Za-z.+-]
 _TAINT = re.compile(
     r"([A-Za-z0-9][A-Za-z0-9./_-]{0,300})(?:=([A-Za-z0-9._-]{0,63}))?:(NoSchedule|PreferNoSchedule|NoExecute)$"
 )
+_VERSION = re.compile(r"Kubelet Version:\s{1,40}(v\d{1,3}\.\d{1,3}\S{0,60})$")
 _MOST = 200
 SECTIONS = frozenset(
     (
@@ -47,6 +48,7 @@ class NodeDescription:
         self.name = name
         self._section = ""
         self._unschedulable = False
+        self._kubelet_version = ""
         self._taints: list[Taint] = []
         self._conditions: list[NodeCondition] = []
         self._amounts: dict[str, dict[str, Quantity]] = {"Capacity": {}, "Allocatable": {}}
@@ -70,6 +72,8 @@ class NodeDescription:
         elif self._section == "Conditions" and (condition := _CONDITION.match(line.text)):
             if len(self._conditions) < _MOST:
                 self._conditions.append(NodeCondition(condition[1], condition[2], iso_time(condition[3]) or None))
+        elif self._section == "System Info" and (version := _VERSION.match(line.text)):
+            self._kubelet_version = version[1]
         elif self._section in self._amounts and (amount := _QUANTITY.match(line.text)):
             try:
                 self._amounts[self._section].setdefault(amount[1], Quantity.parse(amount[2]))
@@ -83,5 +87,10 @@ class NodeDescription:
 
     def node(self) -> Node:
         """Return the node, as far as the lines tell of it."""
-        status = NodeStatus(self._amounts["Capacity"], self._amounts["Allocatable"], tuple(self._conditions))
+        status = NodeStatus(
+            self._amounts["Capacity"],
+            self._amounts["Allocatable"],
+            tuple(self._conditions),
+            node_info=NodeSystemInfo(self._kubelet_version),
+        )
         return Node(ObjectMeta(name=self.name), NodeSpec(tuple(self._taints), self._unschedulable), status)

@@ -48,7 +48,7 @@ _EVENT = re.compile(
 _WORDS = ("kubectl", " oc ", "```", "~~~", "\x1b", "Waiting", "Last State:", "Last Term", "DisruptionTarget", "Signal:")
 """What tells something, or ends a description in its midst."""
 _INERT = re.compile(
-    r"(?<=\n)((?:Labels|Annotations|Lease|Addresses|System Info|Non-terminated Pods|Allocated resources):[^\n]*\n)"
+    r"(?<=\n)((?:Labels|Annotations|Lease|Addresses|Non-terminated Pods|Allocated resources):[^\n]*\n)"
     r"(?:[ \t][^\n]*\n)+"
 )
 

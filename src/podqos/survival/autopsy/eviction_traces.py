@@ -149,7 +149,7 @@ class SignKind(StrEnum):
     """What a node went through."""
 
     SYSTEM_OOM = "SystemOOM"
-    """The kubelet saw the machine run out of memory."""
+    """The kubelet saw the machine run out of memory; before 1.21 also a cgroup, on kernels since 5.0."""
     OOM_KILLING = "OOMKilling"
     """The node problem detector saw a kill."""
     UNIT_OOM_KILLED = "UnitOOMKilled"
@@ -210,6 +210,8 @@ class NodeSign(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True
     """systemd's, of UnitOOMKilled."""
     container_id: str = ""
     """Of ContainerOOMKilled, and of SystemOOM where that is said."""
+    is_machines: bool = False
+    """Of SystemOOM: whether the kubelet is known to be one that does not take a cgroup's OOM for the machine's."""
 
 
 _CONDITION_EVENTS = {

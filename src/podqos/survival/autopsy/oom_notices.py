@@ -44,6 +44,7 @@ _STATUS = LazyPattern(
 _RESULT = LazyPattern(r"^Result=oom-kill\s*$", needs=("Result=oom-kill",))
 _CADVISOR = LazyPattern(r"Created an OOM event in container \\?\"(/[^\"\\]{0,4000})\\?\"", needs=("n OOM event in",))
 _KUBELET = LazyPattern(r"Got sys oom event", needs=("sys oom event",))
+_STRUCTURED = LazyPattern(r"\\?\" event=")
 _PID = LazyPattern(r"\bPid\"?: ?(\d{1,10})")
 _NAME = LazyPattern(r"\bProcessName\"?: ?\"?(.{1,64}?)\"?(?:,| TimeOfDeath|\})")
 _VICTIM = LazyPattern(r"\bVictimContainerName\"?: ?\"?(/[^\s\",}]{0,4000})")
@@ -210,10 +211,15 @@ def _of_virtuozzo(message: Message, match: re.Match[str]) -> NodeSign:
 
 
 def _of_kubelet(message: Message, match: re.Match[str]) -> NodeSign:
-    """Return what the kubelet read in the kernel's log. It logs the machine's OOMs alone."""
+    """Return what the kubelet read in the kernel's log. It logs the machine's OOMs alone, if it can tell them apart.
+
+    cAdvisor read the cgroup of no OOM of kernels since 5.0 until 0.39, which came with Kubernetes 1.21, as did the
+    form of these lines with keys and values.
+    """
     at, host = carried("", message)
     text = message.text[match.end() :]
     event = message.fields.get("event")
+    is_machines = isinstance(event, dict) or _STRUCTURED.match(text) is not None
     if isinstance(event, dict):
         pid, name, cgroup = event.get("Pid"), event.get("ProcessName"), event.get("VictimContainerName")
         process_id = pid if isinstance(pid, int) else None
@@ -225,4 +231,12 @@ def _of_kubelet(message: Message, match: re.Match[str]) -> NodeSign:
         process = "" if named is None else named[1]
         path = "" if victim is None else victim[1]
     place = place_of(path)
-    return NodeSign(SignKind.SYSTEM_OOM, at, host, pid=process_id, process=process, container_id=place.container_id)
+    return NodeSign(
+        SignKind.SYSTEM_OOM,
+        at,
+        host,
+        pid=process_id,
+        process=process,
+        container_id=place.container_id,
+        is_machines=is_machines,
+    )
