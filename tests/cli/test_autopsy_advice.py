@@ -55,6 +55,22 @@ def test_what_filled_a_pods_own_limit_is_told_with_the_largest_processes(told, a
     assert [each["rssBytes"] for each in kill["inside"]["largest"]] == [20_000 * 4096, 3_000 * 4096]
 
 
+OLD = [
+    "java invoked oom-killer: gfp_mask=0xd0, order=0, oom_score_adj=0",
+    f"Task in {CONTAINER} killed as a result of limit of {CONTAINER}",
+    "memory: usage 92160kB, limit 102400kB, failcnt 0",
+    "memory+swap: usage 204800kB, limit 204800kB, failcnt 12",
+    "kmem: usage 40960kB, limit 9007199254740988kB, failcnt 0",
+]
+
+
+def test_the_kernels_part_of_a_limit_is_told_also_without_statistics_and_swap_is_not_something_other(told):
+    text, _ = told([*OLD[:3], OLD[4]])
+    assert "reached its own limit of 100Mi: kernel 40Mi + other 50Mi" in text
+    text, _ = told([*OLD, f"Memory cgroup stats for {CONTAINER}: cache:0KB rss:51200KB swap:112640KB"])
+    assert "reached its own limit of 200Mi: swap 110Mi + anon 50Mi + kernel 40Mi\n" in text
+
+
 @pytest.mark.parametrize("at", [CONTAINER, POD], ids=["container", "pod"])
 def test_inside_a_pod_only_its_limit_saves_and_no_request_class_or_priority(told, at):
     sidecar = (42, 1000, 3_000, 10, 0, 500, "sidecar")

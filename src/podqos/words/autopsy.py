@@ -137,6 +137,8 @@ def _own_limit_words(kill: OOMAutopsy, held: str, limit: str) -> str:
 def _filling(shortage: Shortage) -> Iterator[str]:
     """Yield what the memory below a limit was, the largest part first."""
     parts = [(getattr(shortage.parts, name) or 0, words) for name, words in _PART_NAMES]
+    if shortage.counter == "memory+swap":
+        parts.append((shortage.swap_usage_bytes or 0, "swap"))
     for size, words in sorted(parts, key=lambda part: -part[0]):
         if size * _LEAST_PART >= shortage.limit_bytes > 0:
             yield f"{words} {amount(size)}"

@@ -337,9 +337,7 @@ def _barred_kb(zone: ReportZone, report: OOMReport) -> int:
 
 def _cgroup_parts(report: OOMReport) -> MemoryParts:
     """Return what a cgroup holds, by its memory.stat: v2 says anon, v1 rss, with those below it as total_rss."""
-    found = report.statistics
-    if not found:
-        return MemoryParts()
+    found = report.statistics or {}
     if "anon" in found:
         shmem = found.get("shmem", 0)
         kernel = found.get("kernel")
@@ -353,20 +351,21 @@ def _cgroup_parts(report: OOMReport) -> MemoryParts:
             shmem_bytes=shmem,
             kernel_bytes=max(0, kernel - found.get("slab_reclaimable", 0)) + found.get("sock", 0),
         )
+    kernel_counter = report.counters.get("kmem")
+    kernel_bytes = None if kernel_counter is None else kernel_counter.usage_kb * 1024
     total = "total_" if "total_rss" in found else ""
     if f"{total}rss" not in found:
-        return MemoryParts()
+        return MemoryParts(kernel_bytes=kernel_bytes)  # the counter is not one of the statistics
     cache, files = found.get(f"{total}cache", 0), _sum(found, f"{total}inactive_file", f"{total}active_file")
     # Old kernels do not name shmem; it is cache that is on no list of files.
     shmem = found.get(f"{total}shmem", max(0, cache - files))
-    kernel_counter = report.counters.get("kmem")
     return MemoryParts(
         anon_bytes=found[f"{total}rss"],
         file_bytes=max(0, cache - shmem),
         inactive_file_bytes=found.get(f"{total}inactive_file"),
         dirty_bytes=_sum(found, f"{total}dirty", f"{total}writeback"),
         shmem_bytes=shmem,
-        kernel_bytes=None if kernel_counter is None else kernel_counter.usage_kb * 1024,
+        kernel_bytes=kernel_bytes,
     )
 
 
