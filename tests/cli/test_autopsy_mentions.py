@@ -48,6 +48,25 @@ def test_the_plainest_words_are_quoted_and_of_a_long_line_what_is_around_them(to
     assert (mention["line"], mention["word"], len(mention["text"]) < 200) == (3, "OOMKilled", True)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "we saw `Memory cgroup out of memory: Killed process 4711 (java)` once",
+        "  grep -e 'Out of memory: Killed process' -e 'oom-kill:constraint=CONSTRAINT_NONE' dmesg.txt",
+    ],
+)
+def test_of_the_kernels_words_in_a_sentence_it_is_said_that_they_are_no_line_of_its_log(told, line):
+    said = told(f"{line}\n")
+    assert f"Line 1 quotes the kernel's words, but is not a line of its log: {line.strip()}" in said
+    assert "No OOM kills" in said
+
+
+def test_a_long_line_is_quoted_in_whole_words(told):
+    mention = told(f"{'before ' * 30}OOMKilled{' behind' * 30}\n", output="json")["read"]["mention"]
+    assert set(mention["text"].split()) == {"…", "before", "OOMKilled", "behind"}
+    assert (mention["text"][:8], mention["text"][-8:]) == ("… before", "behind …")
+
+
 def test_of_several_logs_the_quoted_line_names_its_own(told):
     said = told("nothing here\n", "one\nexit code 137 again\n")
     assert "Line 2 of " in said

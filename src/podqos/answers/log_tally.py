@@ -133,10 +133,20 @@ class LogTally:
             self.mention = Mention(
                 before + text.count(b"\n", 0, found.start()) + 1,
                 found[0].decode(errors="replace"),
-                text[start:end].decode(errors="replace").strip(),
+                _whole_words(text, start, end),
                 self.logs - 1,
             )
             return
+
+
+def _whole_words(text: bytes, start: int, end: int) -> str:
+    """Return a part of a line without what is left of a word at either end."""
+    words = text[start:end].decode(errors="replace")
+    if text[max(0, start - 1) : start] not in {b"", b"\n"} and " " in words[:_MENTION_BEFORE]:
+        words = f"… {words.partition(' ')[2]}"
+    if text[end : end + 1] not in {b"", b"\n", b"\r"} and " " in words[-_MENTION_AFTER:]:
+        words = f"{words.rpartition(' ')[0]} …"
+    return words.strip()
 
 
 class _Counted:

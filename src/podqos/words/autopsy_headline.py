@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -48,6 +49,8 @@ _CONTAINERS = {
     TerminationCause.EXIT: "exited",
     TerminationCause.UNKNOWN: "restarting",
 }
+_QUOTED = re.compile(r"[Kk]ill(?:ed)? process|oom-kill:constraint=|invoked oom-killer")
+"""What the kernel says of a kill; in a sentence or in a program it proves none."""
 _SEVERAL_SENTENCES = {TerminationCause.KERNEL_UNREPORTED}
 """The headline about these has what was full, and the list what the status shows."""
 
@@ -171,6 +174,8 @@ def _mentioned(read: WhatWasRead) -> str:
     if found is None:
         return ""
     of = f" of {read.logs[found.log]}" if len(read.logs) > 1 and found.log < len(read.logs) else ""
+    if _QUOTED.search(found.text):
+        return f" Line {found.line:,}{of} quotes the kernel's words, but is not a line of its log: {found.text}"
     return f" Line {found.line:,}{of} says {found.word}, but not of what: {found.text}"
 
 
