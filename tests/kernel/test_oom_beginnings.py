@@ -364,6 +364,8 @@ def test_old_kernels_have_another_rule_and_other_words(lines, constraint):
         "Out of memory: Killed process 1234 (java) was the last thing that I saw.",
         "Killed process 1234 (java) and then everything was fine.",
         "Task in %s killed as a result of limit of %s",
+        "It is similar to `Task in /a killed as a result of limit of /b`. This means that it was full.",
+        'The log says "Task in /a killed as a result of limit of /b". What does that mean?',
         "Out of memory and no killable processes... is what it then says",
         "java.lang.OutOfMemoryError: Java heap space",
         "the OOM killer, oom-killer: a short history",
@@ -374,6 +376,14 @@ def test_prose_source_code_and_patches_are_no_ooms(text, quote):
     assert read(["Hello,", f"{quote}{text}", "", "Bye"]) == []
     (report,) = read([f"{quote}{text}", *machine()])
     assert (report.trigger, [*report.victims], report.ram_pages) == ("worker 7", [102], GIB_PAGES)
+
+
+@pytest.mark.parametrize(
+    "end", ["`", '"', '", "stream": "stderr"}', '\\n",', '" source=kernel', "'  # as logged", "`,"]
+)
+def test_a_line_that_is_quoted_with_nothing_of_a_sentence_behind_it_is_one(end):
+    line = "Task in /docker/a killed as a result of limit of /docker"
+    assert only(["In the log:", "", f"    {line}{end}", ""]).constraint is Constraint.MEMCG
 
 
 # ---- lines that mail programs put on lines of their own --------------------------------------------------------------

@@ -26,6 +26,8 @@ _WRAPPED_RELEASE = re.compile(r"[A-Z ]{0,20}(?:tainted )?(\d{1,2})\.(\d{1,3})\.\
 _CPUSET = re.compile(r".{1,64} cpuset=\S{1,4096} mems_allowed=([\d,-]{1,256})")
 _TASK_IN = re.compile(r"Task in (/\S{0,4096}) killed(?: as a result of limit of (/\S{0,4096}|host\b))?(?:\s|$)")
 _LIMIT_OF = re.compile(r" {0,4}as a result of limit of (/\S{0,4096}|host\b)(?:\s|$)")
+_IN_SENTENCE = re.compile(r"`[.,;:)]{0,3}\s{1,4}\w|[\"'”’][.)]{1,2}\s{1,4}\w")
+"""What follows a line of the kernel's that a sentence quotes: its end, and more words."""
 _HOST = "host"
 """What Alibaba's kernels call the machine in these lines, which all others write of cgroups alone."""
 _COUNTER = re.compile(
@@ -290,7 +292,7 @@ def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
     if report.trigger_pid is not None and report.release is None and (release := _WRAPPED_RELEASE.match(text)):
         report.release = int(release[1]), int(release[2])
         return True
-    if text.startswith("Task in ") and (task_in := _TASK_IN.match(text)):
+    if text.startswith("Task in ") and (task_in := _TASK_IN.match(text)) and not _IN_SENTENCE.search(text):
         report.task_cgroup, report.constraint = whole_path(task_in[1]), Constraint.MEMCG
         _read_limit(report, task_in[2] or "")
     elif report.task_cgroup is not None and (limit_of := _LIMIT_OF.match(text)):
