@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from cli.test_autopsy_kubelet import DB, EVENTS, LOW, NODE, WEB, as_list, event, pod
+from kernel import carriers
 from kernel.oom_logs import CARRIERS, cgroup, killed, machine
 from podqos.cli.main import main
 from podqos.survival.autopsy.next_step import NextStep, StepReason
@@ -238,6 +239,22 @@ def test_a_node_without_a_journal_is_asked_for_its_ring_buffer(answered, said):
     made = "Creating debugging pod node-debugger-node-1-x7k2p with container debugger on node node-1.\n"
     commands = [step["command"] for step in answered(f"{made}{said}\n")["nextSteps"]]
     assert "kubectl debug node/node-1 -it --image=busybox --profile=sysadmin -- dmesg | podqos autopsy -" in commands
+
+
+@pytest.mark.parametrize(
+    ("carrier", "step"),
+    [
+        ("talos", "talosctl dmesg | podqos autopsy -\n    - add -n and the address of node-1: the kernel log there"),
+        ("talos without a host", "talosctl dmesg | podqos autopsy -\n    - add -n and the address of the node: the"),
+        ("openwrt", "sudo dmesg | podqos autopsy -\n    - run it on that machine: the kernel log there"),
+    ],
+)
+def test_a_system_without_a_journal_is_known_by_its_log(capsys, tmp_path, carrier, step):
+    asked = "x invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0"
+    (tmp_path / "log").write_text(carriers.CARRIERS[carrier]([asked]))
+    _, out, _ = autopsy(capsys, tmp_path / "log")
+    assert f"  {step}" in out
+    assert "journalctl" not in out
 
 
 @pytest.mark.parametrize(("namespace", "command"), [("shop", "podqos autopsy -n shop"), ("bank", "podqos autopsy -A")])

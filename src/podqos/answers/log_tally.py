@@ -38,6 +38,9 @@ _NO_JOURNAL = re.compile(
     rb"(?:command not found|not found|No such file|executable file not found)"
     rb"|can't execute 'journalctl'"
 )
+_TALOS = re.compile(rb"\b(?:kern|user|daemon): {1,4}[a-z]{3,7}: \[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z\]: ")
+_OPENWRT = re.compile(rb"^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4} kern\.[a-z]{3,7} kernel: ")
+"""Lines of systems that have no journal."""
 _MENTIONS = (
     ((b"OOM",), re.compile(rb"(?<![.\w])OOM(?:[ -]?[Kk]ill(?:ed|ing)(?!\"?: ?false)|[ -][Kk]iller)")),
     ((b"oom",), re.compile(rb"oom[-_ ]kill(?:ed)?\b")),
@@ -64,7 +67,7 @@ class LogTally:
     def __init__(self) -> None:
         self.lines = self.bytes = self.kernel_messages = self.kubelet_messages = self.journal_entries = 0
         self.is_sampled = self.is_estimated = False
-        self.is_binary = self.lacks_journal = False
+        self.is_binary = self.lacks_journal = self.is_talos = False
         self.debug_pods: dict[str, str] = {}
         """Each with its node."""
         self.selector = ""
@@ -90,6 +93,7 @@ class LogTally:
             is_line_count_estimated=self.is_estimated,
             is_binary=self.is_binary,
             lacks_journal=self.lacks_journal,
+            is_talos=self.is_talos,
             debug_pods=tuple(self.debug_pods),
             node=next(iter(self.debug_pods.values()), ""),
             selector=self.selector,
@@ -105,6 +109,9 @@ class LogTally:
         has_kubelets = b"kubelet" in text or b".go:" in text
         has_journal_words = b"journal" in text or b"No entries" in text
         has_debug_pods = _DEBUG_MARK in text
+        self.is_talos |= b"Z]: " in text and _TALOS.search(text) is not None
+        is_openwrt = b" kern." in text and any(map(_OPENWRT.match, lines))
+        self.lacks_journal |= self.is_talos or is_openwrt
         for line in lines:
             start = line[:_LINE_BYTES]
             if _KERNELS.search(start):

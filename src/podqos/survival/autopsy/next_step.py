@@ -24,6 +24,7 @@ from podqos.survival.autopsy.what_was_read import WhatWasRead
 _NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?")
 _CONTAINER = re.compile(r"[A-Za-z0-9][\w.-]{0,252}", re.ASCII)
 _UID = re.compile(r"[0-9a-f][0-9a-f-]{7,63}")
+TALOS = "talosctl dmesg"
 _BEFORE, _AFTER = timedelta(minutes=5), timedelta(minutes=2)
 _EPOCH = re.compile(r"\d{9,11}(?:\.\d{1,9})?", re.ASCII)
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?(?: ?(UTC|Z|[+-]\d\d:?\d\d))?", re.ASCII)
@@ -116,7 +117,9 @@ def node_log(read: WhatWasRead, node: str, at: str, journal: str = "-k") -> str:
 
 
 def host_log(read: WhatWasRead, at: str, journal: str = "-k") -> str:
-    """Return the command that does so on the machine itself."""
+    """Return the command that does so on the machine itself, or where talosctl knows it."""
+    if read.is_talos:
+        return f"{TALOS} | {podqos_with(read)}"
     if read.lacks_journal:
         return f"sudo dmesg | {podqos_with(read)}"
     return f"journalctl {journal}{_window(at)} -o short-iso --no-pager | {podqos_with(read)}"

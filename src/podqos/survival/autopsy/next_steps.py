@@ -12,6 +12,7 @@ from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_scene import EvictionReason
 from podqos.survival.autopsy.eviction_traces import OOM_SIGNS, NodeSign, SignKind, TraceSource, seconds_of
 from podqos.survival.autopsy.next_step import (
+    TALOS,
     NextStep,
     StepReason,
     host_log,
@@ -306,7 +307,8 @@ def _of_nothing(read: WhatWasRead) -> Iterator[NextStep]:
         yield NextStep(f"{kubectl(read)} {_ALL} | podqos autopsy -", StepReason.CLUSTER_STATE)
     if read.node and not read.kernel_messages:
         yield from _kernel_check(read, read.node, "")
-    elif read.kernel_messages:
+    elif read.kernel_messages and not read.lacks_journal:
         yield NextStep("journalctl -k -b -1 -o short-iso --no-pager | podqos autopsy -", StepReason.PREVIOUS_BOOT)
     else:
-        yield NextStep("sudo dmesg | podqos autopsy -", StepReason.THIS_MACHINE)
+        command = TALOS if read.is_talos else "sudo dmesg"
+        yield NextStep(f"{command} | podqos autopsy -", StepReason.THIS_MACHINE)

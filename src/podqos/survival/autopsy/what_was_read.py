@@ -58,7 +58,9 @@ class WhatWasRead(Struct, frozen=True, rename="camel", omit_defaults=True):
     node: str = ""
     """The node of the pods, or the host of the log, if there is only one."""
     lacks_journal: bool = False
-    """journalctl said that it has nothing, or a shell that there is no journalctl."""
+    """journalctl said that it has nothing, a shell that there is no journalctl, or the log is of a system without."""
+    is_talos: bool = False
+    """The log is one of Talos, which nobody can log in to."""
     debug_pods: tuple[str, ...] = ()
     """Pods that ``kubectl debug`` says it made to read a log."""
     selector: str = ""
