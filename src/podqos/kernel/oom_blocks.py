@@ -102,7 +102,7 @@ def _read_table(report: OOMReport, lines: str, start: int) -> int:
 
 def _is_alone(report: OOMReport, text: str, how: Reading) -> bool:
     """Whether a line has to be read by itself."""
-    if is_repeated(report, text) and (how.has_another or is_only_context(report)):
+    if (how.has_another or is_only_context(report)) and is_repeated(report, text):
         return True
     if text.startswith("["):
         if row := ROW.match(text):
