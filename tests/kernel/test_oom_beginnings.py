@@ -118,6 +118,13 @@ def test_an_oom_of_which_rows_are_left_is_another_than_the_one_after_it():
     assert [set(report.victims) for report in read(lines)] == [set(), {102}]
 
 
+def test_rows_under_a_name_that_no_other_line_has_are_no_oom_of_their_own():
+    lines = [CARRIERS["syslog"](line) for line in of_machine()]
+    at = next(number for number, line in enumerate(lines) if "total_vm" in line) + 1
+    lines[at : at + 2] = [line.replace(" node-1 ", " nde-1 ") for line in lines[at : at + 2]]
+    assert [set(report.victims) for report in read(lines)] == [{102}]
+
+
 def test_rows_without_a_header_belong_to_the_kill_behind_them():
     kill = "Out of memory: Kill process 102 (java) score 990 or sacrifice child"
     assert set(only([CARRIERS["dmesg"](line) for line in (*rows_alone(), kill, DONE)]).victims) == {102}

@@ -181,7 +181,8 @@ class OOMReader:
         if log is None and (unnamed := self._hosts.get("")) is not None and unnamed.awaits(message.text):
             log = self._hosts[message.host] = self._hosts.pop("")
         if log is None:
-            if not any(opener in message.text for opener in _OPENERS) and not _ROW_BEGINS.match(message.text):
+            is_rest = not self._hosts and _ROW_BEGINS.match(message.text) is not None  # the log begins with it
+            if not (is_rest or any(opener in message.text for opener in _OPENERS)):
                 return
             if len(self._hosts) >= MOST_HOSTS:
                 oldest = self._hosts.pop(next(iter(self._hosts)))
