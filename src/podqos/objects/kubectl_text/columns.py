@@ -7,6 +7,7 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.model.event import Event, ObjectReference
 from podqos.model.pod import ObjectMeta, PodSpec
 from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerminated, FullPodStatus
 from podqos.objects.kubectl_text.lines import iso_time
@@ -34,8 +35,9 @@ _MEANINGS = {
     **dict.fromkeys(("exit", "exitcode", "code", "lastexit", "lastexitcode", "exitcodes"), "exit"),
     **dict.fromkeys(("container", "containers", "containername"), "container"),
     **dict.fromkeys(("message", "msg"), "message"),
+    **dict.fromkeys(("kind", "objectkind"), "kind"),
     **dict.fromkeys(("restarts", "restart", "restartcount"), "restarts"),
-    **dict.fromkeys(("finished", "finishedat", "lastfinished", "killedat", "when", "time"), "finished"),
+    **dict.fromkeys(("finished", "finishedat", "lastfinished", "killedat", "when", "time", "lastseen"), "finished"),
 }  # fmt: skip
 _TELLING = {"reason", "exit", "status"}
 _POD_REASONS = frozenset(("Evicted", "Preempting", "NodeLost", "Shutdown", "NodeShutdown"))
@@ -65,9 +67,10 @@ def _meanings(headings: list[str]) -> tuple[str, ...]:
     return tuple(_MEANINGS.get(_NOT_LETTERS.sub("", heading.lower()), "") for heading in headings)
 
 
-def column_row(text: str, columns: Columns, namespace: str = "") -> PastedPod | None:
-    """Return the pod of a row; None: it is something else."""
-    spaced, words = _GAP.split(text), text.split()
+def column_row(text: str, columns: Columns, namespace: str = "") -> PastedPod | Event | None:
+    """Return the pod of a row, or the event if there is what an event is about; None: it is something else."""
+    most = len(columns.meanings) - 1 if columns.meanings[-1:] == ("message",) else 0
+    spaced, words = _GAP.split(text, most), text.split()
     for meanings, cells in ((columns.meanings, spaced), (columns.meanings, words), (columns.of_words, words)):
         if len(cells) == len(meanings) and "name" in meanings:
             break
@@ -81,6 +84,10 @@ def column_row(text: str, columns: Columns, namespace: str = "") -> PastedPod | 
         others = (cell for meaning, cell in zip(meanings, cells, strict=True) if not meaning)
         row["reason"] = next((cell for cell in others if "OOMKilled" in cell.split(",")), "")
     metadata = ObjectMeta(name=named[1], namespace=row.get("namespace", "") or namespace)
+    if row.get("kind") and row.get("message"):
+        about = ObjectReference(row["kind"], "" if row["kind"] == "Node" else metadata.namespace, named[1])
+        at = iso_time(row.get("finished", "")) or None
+        return Event(reason=row.get("reason", ""), message=row["message"], involved_object=about, last_timestamp=at)
     pod = tabled_pod(metadata, row.get("status", ""), node=row.get("node", ""), restarts=_count(row))
     reason = row.get("reason", "")
     if reason in _POD_REASONS:

@@ -15,6 +15,7 @@ from podqos.objects.kubectl_text.describe_pod import KEY
 from podqos.objects.kubectl_text.lines import Line, iso_time
 
 _DATE = r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}"
+CONDITION_ROW = re.compile(rf"(?:Memory|Disk|PID)Pressure\s+True\s+{_DATE}\s+{_DATE}\s")
 _CONDITION = re.compile(rf"([A-Z][A-Za-z]{{1,80}})\s+(True|False|Unknown)\s+{_DATE}\s+({_DATE})\s+([A-Za-z]\S{{0,80}})")
 _QUANTITY = re.compile(r"([a-z0-9][A-Za-z0-9./_-]{0,80}):\s+([0-9][0-9A-Za-z.+-]{0,40})$")
 _TAINT = re.compile(

@@ -22,6 +22,7 @@ _TOP = re.compile(r"(?:- )?[a-z][A-Za-z]{1,60}:(?:\s|$)|- |#|---(?:\s|$)|\.\.\.$
 _KIND = re.compile(r"(?:- )?kind: [A-Z][A-Za-z]{1,60}$")
 _JSON = re.compile(r"[\[{]")
 _JSON_FIELDS = re.compile(rf'\s{{0,40}}\[?\s{{0,40}}\{{\s{{0,40}}"{_FIELDS}"\s{{0,4}}:')
+_ENOUGH = frozenset(("apiVersion", "metadata", "items"))
 _ELISION = re.compile(r"\s{0,80}(?:- )?(?:…|\.\.\.|\[\.\.\.\]|<snip>)\s{0,80}$")
 _MOST_TRIED_BYTES = 1 << 16
 """A larger object is not parsed twice; what is wrong with it is reported."""
@@ -73,8 +74,12 @@ def _regions(lines: Sequence[Line]) -> Iterator[tuple[int, int, list[str]]]:
 
 
 def incomplete_pods(lines: Sequence[Line], start: int) -> tuple[Pasted, int]:
-    """Return the pods in YAML that begins at a line, of which parts were left out, and where the text goes on."""
-    if not _YAML.match(lines[start].text):
+    """Return the pods in YAML that begins at a line, of which parts were left out, and where the text goes on.
+
+    All that is left may be a status.
+    """
+    is_status = lines[start].text == "status:"
+    if not (is_status or _YAML.match(lines[start].text)):
         return NOTHING, start
     end = _end_of_yaml(lines, start)
     data = "\n".join(_dedented(line, lines[start].indent) for line in lines[start:end]).encode()
@@ -84,7 +89,7 @@ def incomplete_pods(lines: Sequence[Line], start: int) -> tuple[Pasted, int]:
         values = [document.value for document in plain_documents("", data)]
     except InputError:
         return NOTHING, start
-    paste = parts_of(values) if any(map(is_incomplete_pod, values)) else NOTHING
+    paste = parts_of(values) if is_status or any(map(is_incomplete_pod, values)) else NOTHING
     return (paste, end) if paste is not NOTHING else (NOTHING, start)
 
 
@@ -119,6 +124,8 @@ def _is_yaml(lines: Sequence[str]) -> bool:
     except InputError:
         return False
     values = [document.value for document in documents]
+    if any(isinstance(value, dict) and _ENOUGH.isdisjoint(value) for value in values):
+        return False  # what an event is about, and the like
     return all(isinstance(value, dict | list) and not is_incomplete_pod(value) for value in values)
 
 

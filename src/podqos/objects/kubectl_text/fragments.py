@@ -22,6 +22,10 @@ _OPENINGS = (
     *("The node was low on ", "The node had condition: ", "Pod The node had condition: ", "Usage of EmptyDir volume "),
     *("Pod ephemeral local storage usage exceeds ", "Container "),
 )
+_INSIDE = re.compile(
+    r": (?=The node was low on resource: |Usage of EmptyDir volume \"|Pod ephemeral local storage usage exceeds )"
+)
+"""Where a program passes the message on, behind words of its own."""
 _BEFORE_MESSAGE = re.compile(r'(?:[-*•]\s{1,4})?(?:["\'`“]|(?:status\.)?"?[Mm]essage"?:\s{0,40}["\']?){0,2}')
 
 
@@ -69,7 +73,11 @@ def bare_message(lines: Sequence[Line], place: int) -> tuple[str, int]:
     start = _BEFORE_MESSAGE.match(text)
     own = text[start.end() if start is not None else 0 :]
     if not own.startswith(_OPENINGS):
-        return "", place
+        inside = _INSIDE.search(text)
+        said = None if inside is None else read_message(text[inside.end() :])
+        if inside is None or said is None or not (said.containers or said.limit_kind or said.available is not None):
+            return "", place
+        own = text[inside.end() :]
     after = place + 1
     parts = [own]
     # A terminal or a mail may have broken it into lines.

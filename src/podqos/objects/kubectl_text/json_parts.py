@@ -55,6 +55,18 @@ def json_part(lines: Sequence[Line], start: int) -> tuple[Pasted, int]:
     return (paste, end) if paste is not NOTHING else (NOTHING, start)
 
 
+def json_within(text: str) -> Pasted:
+    """Return what JSON in the midst of a line tells."""
+    start = text.find('{"')
+    if start < 0 or not any(word in text for word in _WORDS):
+        return NOTHING
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return NOTHING
+    return parts_of(value)
+
+
 def is_incomplete_pod(value: object) -> bool:
     """Whether a value is a pod with its status, of which someone left out what every stored object has."""
     if not isinstance(value, dict) or value.get("kind") != "Pod" or not isinstance(value.get("status"), dict):
@@ -103,7 +115,8 @@ def _part(value: Mapping[str, object]) -> Event | PastedPod | None:
             return PastedPod(pod.metadata, pod.spec, pod.status, is_whole=bool(pod.spec.containers))
         if "reason" in value and ("involvedObject" in value or "regarding" in value):
             return convert(dict(value), Event)
-        if isinstance(value.get("containerStatuses"), list):
+        has_failed = value.get("phase") == "Failed" and isinstance(value.get("reason"), str)
+        if isinstance(value.get("containerStatuses"), list) or has_failed:
             return PastedPod(status=convert(dict(value), FullPodStatus))
         if isinstance(value.get("lastState"), dict) or isinstance(value.get("state"), dict):
             status = convert(dict(value), ContainerStatus)

@@ -12,6 +12,9 @@ from typing import overload
 
 from msgspec import Struct
 
+from podqos.kernel.carriers.cleaning import cleaned as without_markup
+from podqos.kernel.carriers.cleaning import is_markup
+
 MOST_CHARACTERS = 16_384
 """Of a line; an eviction's message has at most a few thousand."""
 MOST_LINES = 400_000
@@ -22,10 +25,13 @@ _WORDS = (
     *("Allocatable:", "Conditions:", "Unschedulable:", "Non-terminated Pods:", "Allocated resources:", "NAME", "POD"),
     *("terminated", "exitCode", "The node ", "exceed", "Usage of EmptyDir", " oc ", "oc get", "oc desc", "$ k "),
     *("NS ", "OOMKilled", " - event for ", "{", "[", "apiVersion:", "kind:", "metadata:", "items:"),
+    *("Pressure ", "evicted", "evicting pod ", "System OOM enc", "status:"),
 )
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-9;?]{0,16}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])|[\u200b\ufeff]"
 )
+_NUMBER = re.compile(r"[ \t]{0,8}(\d{1,6})(?:[:.|)]?(?:[ \t]|$))")
+_LEAST_NUMBERED = 3
 _QUOTE = re.compile(r" {0,3}(?:(?:>|&gt;|[│┃|](?= |$)) ?){1,8}")
 _QUOTES = frozenset((">", "&", "│", "┃", "|"))
 _BARS = frozenset("│┃|")
@@ -38,11 +44,15 @@ _COMMAND = re.compile(
     r"(?:(?:microk8s|k3s|minikube) )?"
     r"(?:[\w.~/-]{1,80}/)?(?:kubectl|kubecolor|oc|kc|k)(?:\.exe|\.sh)?\s{1,8}(?:-- )?([-a-z].{1,1000}?)`?$"
 )
-_VERBS = frozenset(("get", "describe", "events", "top", "logs", "delete", "apply", "debug", "exec", "edit"))
+_VERBS = frozenset(("get", "describe", "events", "top", "logs", "delete", "apply", "debug", "exec", "edit", "drain"))
 _VERBS_IN_TEXT = tuple(f" {verb}" for verb in _VERBS)
 _NAMESPACE = re.compile(r"(?:^|\s)(?:-n|-{2}namespace)[= ]{0,2}([a-z0-9][a-z0-9-]{0,62})(?=\s|$)")
 _POD = re.compile(
     r"(?:describe|get)\s{1,4}(?:-\S{1,80}\s{1,4}(?:[a-z0-9-]{1,63}\s{1,4})?){0,3}(?:pods?|po)(?:/|\s{1,4})"
+    r"([a-z0-9][a-z0-9.-]{0,252})(?=\s{1,8}[-|>]|\s{0,8}$|\s{1,8}&)"
+)
+_NODE = re.compile(
+    r"(?:(?:describe|get)\s{1,4}(?:-\S{1,80}\s{1,4}){0,3}(?:nodes?|no)(?:/|\s{1,4})|drain\s{1,4}(?:-\S{1,80}\s{1,4}){0,9})"
     r"([a-z0-9][a-z0-9.-]{0,252})(?=\s{1,8}[-|>]|\s{0,8}$|\s{1,8}&)"
 )
 _DATE = "%a, %d %b %Y %H:%M:%S %z"
@@ -60,13 +70,15 @@ class Line(Struct, frozen=True, gc=False):
     """Of a command: the namespace it names, empty where it names none."""
     pod: str = ""
     """Of a command: the one pod that it names."""
+    node: str = ""
+    """Likewise the one node."""
 
 
 class Lines(Sequence[Line]):
     """The lines of a paste, cleaned when they are looked at: of a log in which something was pasted few are."""
 
     def __init__(self, text: str) -> None:
-        self.raw = text.split("\n", MOST_LINES)[:MOST_LINES]
+        self.raw = _without_numbers(text.split("\n", MOST_LINES)[:MOST_LINES])
         """As they are in the text."""
         self._clean: list[Line | None] = [None] * len(self.raw)
 
@@ -98,11 +110,27 @@ class Lines(Sequence[Line]):
         return False
 
 
+def _without_numbers(lines: list[str]) -> list[str]:
+    """Return lines without their numbers, as editors and ``cat -n`` show them: each is one more than the last."""
+    numbered = [found for line in lines[:_LEAST_NUMBERED] if (found := _NUMBER.match(line))]
+    if len(numbered) < _LEAST_NUMBERED:
+        return lines
+    first, plain = int(numbered[0][1]), []
+    for place, line in enumerate(lines):
+        found = _NUMBER.match(line)
+        if line.strip() and (found is None or int(found[1]) != first + place):
+            return lines
+        plain.append(line if found is None else line[found.end() :])
+    return plain
+
+
 def cleaned(raw: str) -> Line:
     """Return a line without what is around it."""
     line = raw[:MOST_CHARACTERS]
     if "\x1b" in line or "\u200b" in line or "\ufeff" in line:
         line = _ESCAPE.sub("", line)
+    if is_markup(line):
+        line = without_markup(line, is_markup=True)
     if not line.isascii():
         line = line.replace("\u00a0", " ")
     stripped = line.strip()
@@ -122,9 +150,10 @@ def cleaned(raw: str) -> Line:
         stripped = stripped.strip("`")
     named = _command(stripped)
     if named is not None:
-        found, pod = _NAMESPACE.search(named), _POD.search(named)
-        namespace = "" if found is None else found[1]
-        return Line(stripped, indent, is_break=True, namespace=namespace, pod="" if pod is None else pod[1])
+        namespace, pod, node = (
+            "" if found is None else found[1] for found in (each.search(named) for each in (_NAMESPACE, _POD, _NODE))
+        )
+        return Line(stripped, indent, is_break=True, namespace=namespace, pod=pod, node=node)
     return Line(stripped, indent)
 
 

@@ -86,7 +86,7 @@ class Rows(Struct, frozen=True, gc=False):
         for line in self._lines(_POD, names):
             pod = None if self.columns is None else column_row(line, self.columns, self.namespace)
             pod = pod or pod_row(line, self.namespace)
-            if pod is not None:
+            if isinstance(pod, PastedPod):
                 yield pod
 
     def events(self, names: Collection[str] | None) -> Iterator[Event]:

@@ -26,6 +26,13 @@ class Quoted(Struct, frozen=True, gc=False):
     node: str = ""
 
 
+def named_in(events: Iterable[Event]) -> tuple[str, str]:
+    """Return namespace and name of the one pod that messages of events name; empty if there is none, or several."""
+    quotes = (_QUOTE.search(event.text[:_MOST_QUOTED]) for event in events)
+    named = {(quote["namespace"] or quote["in"], quote["name"] or quote["own"]) for quote in quotes if quote}
+    return named.pop() if len(named) == 1 else ("", "")
+
+
 def quoted_in(events: Iterable[Event]) -> dict[str, Quoted]:
     """Return what the kubelet, the scheduler and the control plane write about pods into their messages, by name."""
     found: dict[str, Quoted] = {}

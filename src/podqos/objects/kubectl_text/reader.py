@@ -11,20 +11,21 @@ from msgspec.structs import replace
 from podqos.errors import InvalidQuantity
 from podqos.model.event import Event, ObjectReference
 from podqos.model.node import Node, NodeStatus
-from podqos.model.pod import ObjectMeta
-from podqos.model.pod_fate import ContainerStatus
+from podqos.model.pod import ObjectMeta, PodSpec
+from podqos.model.pod_fate import ContainerStatus, FullPodStatus, PodCondition
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.objects.kubectl_text.columns import Columns, column_row, columns_of
-from podqos.objects.kubectl_text.describe_node import NodeDescription
+from podqos.objects.kubectl_text.describe_node import CONDITION_ROW, NodeDescription
 from podqos.objects.kubectl_text.describe_pod import KEY, Place, PodDescription
 from podqos.objects.kubectl_text.embedded import incomplete_pods
 from podqos.objects.kubectl_text.fragments import bare_message, terminated_fragment
-from podqos.objects.kubectl_text.json_parts import json_part
+from podqos.objects.kubectl_text.json_parts import json_part, json_within
 from podqos.objects.kubectl_text.lines import Line, Lines
 from podqos.objects.kubectl_text.pasted import NOTHING, Pasted, PastedPod, joined
 from podqos.objects.kubectl_text.quiet_descriptions import Description
 from podqos.objects.kubectl_text.quiet_rows import QuietRows, Rows
+from podqos.objects.kubectl_text.quoting import named_in
 from podqos.objects.kubectl_text.tables import (
     FAILED_BY,
     PHASES,
@@ -42,15 +43,18 @@ MOST_TOLD = 10_000
 """Pods of which something is told. Rows of tables beyond are counted."""
 _OBJECT_NAME = re.compile(r"Name:\s+([A-Za-z0-9<*\[{_][A-Za-z0-9.<>*\[\]{}_-]{0,252})$")
 _NODE_STATUS = re.compile(r"Node ([a-z0-9][a-z0-9.-]{0,252}) status is now: ")
+_DRAINING = re.compile(r"evicting pod ([a-z0-9][a-z0-9-]{0,62})/([a-z0-9][a-z0-9.-]{0,252})$")
+_DRAINED = re.compile(r"pod/([a-z0-9][a-z0-9.-]{0,252}) evicted$")
 _AFTER_NAME = ("Namespace:", "Roles:", "Role:", "Priority:", "Labels:", "Selector:")
 _LOOK_AHEAD = 60
-_OBJECTS = ("apiVersion:", "kind:", "metadata:", "items:")
+_OBJECTS = ("apiVersion:", "kind:", "metadata:", "items:", "status:")
 _MOST_TRIED = 50
 """Texts that begin like JSON and may be none."""
 # A description whose beginning is missing begins with one of these.
 _BEGINNINGS = frozenset(
     (
-        *("Namespace", "Node", "Status", "Reason", "Init Containers", "Containers", "State", "Last State"),
+        *("Namespace", "Node", "Status", "Reason", "Init Containers", "Containers", "Ephemeral Containers"),
+        *("State", "Last State"),
         *("QoS Class", "Events"),
     )
 )
@@ -103,8 +107,10 @@ class TextReader:
         self._pod: PodDescription | None = None
         self._node: NodeDescription | None = None
         self._columns: Columns | None = None
-        self._namespace = self._named = ""
+        self._namespace = self._named = self._named_node = ""
         """What the command names."""
+        self._drained: dict[str, str] = {}
+        """The namespaces of pods that are evicted at someone's request."""
         self._of_pod: list[Event] = []
         self._tried = 0
         self.tells_of_kills = False
@@ -205,7 +211,10 @@ class TextReader:
             return True
         pods = (pod.status for pod in self._pods if isinstance(pod, PastedPod))
         return any(
-            bool(status.reason) or _has_ended(status.container_statuses + status.init_container_statuses)
+            bool(status.reason)
+            or _has_ended(
+                status.container_statuses + status.init_container_statuses + status.ephemeral_container_statuses
+            )
             for status in pods
         )
 
@@ -235,7 +244,7 @@ class TextReader:
         line = self._lines[place]
         if line.is_break:
             self._end()
-            self._namespace, self._named = line.namespace or "", line.pod
+            self._namespace, self._named, self._named_node = line.namespace or "", line.pod, line.node
             return place + 1
         if not line.text:
             self._columns = None
@@ -258,6 +267,12 @@ class TextReader:
                 if after > place:
                     self._take(part)
                     return after
+            if '"terminated"' in line.text and self._tried < _MOST_TRIED:
+                self._tried += 1
+                part = json_within(line.text)
+                if part is not NOTHING:
+                    self._take(part)
+                    return place + 1
             pod, after = terminated_fragment(self._lines, place)
             if pod is not None:
                 metadata = replace(pod.metadata, name=self._named, namespace=self._namespace if self._named else "")
@@ -299,7 +314,7 @@ class TextReader:
         if self._pod is not None or self._node is not None:
             return False
         if key[1] in _NODE_BEGINNINGS or (key[1] == "Conditions" and "LastHeartbeatTime" in following):
-            self._node = NodeDescription("")
+            self._node = NodeDescription(self._named_node)
             self._node.feed(line)
             return True
         if key[1] not in _BEGINNINGS:
@@ -322,8 +337,11 @@ class TextReader:
     def _described(self, line: Line, following: str) -> bool:
         """Give a line to the description it is in, and say whether there is one that took it."""
         if self._node is not None:
-            if self._node.is_in_events and self._take_event(line, ObjectReference("Node", "", self._node.name)):
-                return True
+            if self._node.is_in_events:
+                if not self._node.name and (named := _NODE_STATUS.search(line.text)):
+                    self._node.name = named[1]
+                if self._take_event(line, ObjectReference("Node", "", self._node.name)):
+                    return True
             self._node.feed(line)
             return self._is_row_of_other(line)
         if self._pod is not None:
@@ -356,10 +374,13 @@ class TextReader:
             self._nodes.append(node)
             return True
         if self._columns is not None:
-            pod = column_row(text, self._columns, self._namespace)
-            if pod is not None:
+            row = column_row(text, self._columns, self._namespace)
+            if row is not None:
                 self._end_descriptions()
-                self._add_pod(pod)
+                if isinstance(row, Event):
+                    self._add_event(row)
+                else:
+                    self._add_pod(row)
                 return True
         named = ObjectMeta(name=self._named, namespace=self._namespace if self._named else "")
         pod = pod_row(text, self._namespace) or metric_row(text) or reasons_row(text, named)
@@ -377,8 +398,27 @@ class TextReader:
             # The end of a description: of what is not in the text.
             self._of_pod.append(described)
             return True
+        if self._drained_row(text):
+            return True
+        if CONDITION_ROW.match(text):
+            self._node = NodeDescription(self._named_node)
+            self._node.feed(Line("Conditions:"))
+            self._node.feed(Line(text))
+            return True
         self._columns = columns_of(text) or self._columns
         return False
+
+    def _drained_row(self, text: str) -> bool:
+        """Read a row of what ``kubectl drain`` prints, and say whether it is one."""
+        if begun := _DRAINING.match(text):
+            self._drained[begun[2]] = begun[1]
+        elif (done := _DRAINED.match(text)) and (self._drained or self._named_node):
+            condition = PodCondition("DisruptionTarget", "True", reason="EvictionByEvictionAPI")
+            metadata = ObjectMeta(name=done[1], namespace=self._drained.get(done[1], self._namespace))
+            self._add_pod(
+                PastedPod(metadata, PodSpec(node_name=self._named_node), FullPodStatus(conditions=(condition,)))
+            )
+        return bool(begun or done)
 
     def _take(self, part: Pasted) -> None:
         for pod in part.pods:
@@ -404,10 +444,12 @@ class TextReader:
         self._columns = None
 
     def _end_descriptions(self) -> None:
-        about = ObjectReference("Pod")
+        about = ObjectReference("Pod", *named_in(self._of_pod)) if self._of_pod else ObjectReference("Pod")
         if self._pod is not None:
             if self._pod.is_pod:
                 pod = self._pod.pod()
+                if not pod.metadata.name and about.name:
+                    pod = replace(pod, metadata=ObjectMeta(name=about.name, namespace=about.namespace))
                 self._add_pod(pod)
                 about = ObjectReference("Pod", pod.metadata.namespace, pod.metadata.name)
             elif self._pod.is_other:

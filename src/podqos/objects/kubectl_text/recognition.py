@@ -31,6 +31,11 @@ _ROW_WORDS = (
     b"OutOf",
     b"OutOfMemoryError: Cont",
     b"Evicted",
+    b"Preempting",
+    b"NodeShutdown",
+    b"NodeLost",
+    b" evicted",
+    b"Pressure ",
     b"CrashLoopBackOff",
     b"Error",
     b"Normal ",
@@ -40,6 +45,9 @@ _ROW_WORDS = (
 
 def may_be_kubectl(head: bytes) -> bool:
     """Whether a text may hold something that kubectl prints for people; says quickly that a log does not."""
+    for blank in (b"&nbsp;", b"\xc2\xa0"):
+        if blank in head:
+            head = head.replace(blank, b" ")
     if any(token in head for token in _TOKENS):
         return True
     if not any(word in head for word in _ROW_WORDS):

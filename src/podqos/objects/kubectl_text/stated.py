@@ -65,7 +65,10 @@ _RECORDED = re.compile(r"containerI[Dd]|container_id|finished|started|startTime|
 _LITERAL = re.compile(
     r"[\w\])] ?= ?[\[{(]|^\s{0,200}(?:return|yield|assert|const|let|var|expect|def)\b|[\])}],?\s{0,8}(?:#|//)"
 )
-_OF_ROW = re.compile(rf"^[ \t]{{0,8}}(?:(?P<namespace>{_OWN})/)?(?P<pod>(?=[a-z.]{{0,252}}[\d-]){_OWN})(?:\t|  +|: )")
+_OF_ROW = re.compile(
+    rf"^[ \t]{{0,8}}(?:(?P<namespace>{_OWN})/)?(?P<pod>(?=[\d.-]{{0,252}}[a-z])(?=[a-z.]{{0,252}}[\d-]){_OWN})"
+    r"(?:\t|  +|: )"
+)
 _OF_WORKFLOW = re.compile(
     rf"\s{{2,80}}(?P<pod>(?=[a-z.]{{0,252}}-){_OWN})\s{{2,80}}(?:\d{{1,6}}[smhd]){{1,3}}\s{{0,80}}$"
 )
@@ -90,6 +93,8 @@ _NAMESPACE = re.compile(rf"(?<![\w.])[Nn]amespace{_SEPARATED}(?P<name>{_NAME})(?
 _CONTAINER = re.compile(rf"(?<![\w.])[Cc]ontainer(?:[ _]?[Nn]ame)?{_SEPARATED}(?P<name>{_NAME})(?![\w{{(])")
 _NODE = re.compile(rf"(?<![\w.])(?:[Nn]ode(?:[ _]?[Nn]ame)?{_SEPARATED}|on node [\"'`*]?)(?P<name>{_NAME})(?![\w{{(])")
 _ON_NODE = re.compile(rf"(?<![\w.])[Nn]ode(?:{_SEPARATED}|[ /][\"'`]?)(?:None/)?(?P<name>{_NAME})(?![\w{{(])")
+_IN_YAML = re.compile(rf"[ \t>|-]{{0,40}}message: (['\"]?){_NODE_OOM.pattern}\1\s{{0,8}}$", re.MULTILINE)
+_ABOUT_NODE = re.compile(rf"\bkind: Node\n[ \t>|]{{1,40}}name: (?P<name>{_NAME})(?=\n)")
 _FINISHED = re.compile(
     r"[Ff]inished[ _]?[Aa]t[\"']?\s{0,3}[:=]\s{0,4}[\"']?"
     r"(?:(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d| [+-]\d{4})?)"
@@ -271,8 +276,13 @@ def _node_ooms(text: str) -> Iterator[Event]:
         start = max(0, found.start() - _MOST_BEFORE)
         start = text.rfind("\n", start, found.start()) + 1 or start
         before = text[start : found.start()]
-        if before.endswith(("'", '"', "`")) and not before.rstrip("\"'` ").endswith(('"', "\\", "':", '":', "=")):
+        is_yaml = _IN_YAML.match(text, start) is not None
+        ends = ('"', "\\", "':", '":', "=")
+        if before.endswith(("'", '"', "`")) and not (is_yaml or before.rstrip("\"'` ").endswith(ends)):
             continue  # source code: a program that prints values in quotes has its names in quotes, too
         node = _nearest(_ON_NODE, text, start, found.end(), found.start())
+        if node is None and is_yaml:
+            low, high = _paragraph(text, found.start())
+            node = _nearest(_ABOUT_NODE, text, low, high, found.start())
         about = ObjectReference("Node", "", "" if node is None else node["name"])
         yield Event(reason="SystemOOM", message=found[0], involved_object=about)
