@@ -452,11 +452,12 @@ def _without_starts(signs: Iterable[NodeSign]) -> dict[NodeSign, None]:
     kept: dict[NodeSign, None] = {}
     signs = list(signs)
     lost = {sign.node for sign in signs if sign.kind is SignKind.NOT_READY and sign.node}
-    timed = {(sign.kind, sign.node, sign.condition) for sign in signs if sign.at and sign.condition}
+    timed = {(sign.kind, sign.node, sign.condition) for sign in signs if sign.at}
     for sign in signs:
         if sign.kind is SignKind.NOT_READY and lost and not sign.node:
             continue  # every pod of a lost node gets an event
-        if not sign.at and (sign.kind, sign.node, sign.condition) in timed:
+        is_of_condition = sign.condition or sign.kind is SignKind.NOT_READY
+        if not sign.at and is_of_condition and (sign.kind, sign.node, sign.condition) in timed:
             continue  # a table without times, and the condition itself
         key = sign.node, sign.condition
         if sign.kind is SignKind.PRESSURE_BEGAN:

@@ -28,6 +28,7 @@ _KERNELS = re.compile(
 )
 _KUBELETS = re.compile(
     rb"\bkubelet(?:\[\d{1,10}\])?:|\b[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{1,9} {1,10}\d{1,10} [a-z_]{1,64}\.go:"
+    rb"|^\{[^\n]{0,80}\"caller\": ?\"(?:eviction|kubelet|kuberuntime|nodeshutdown|oom|prober)/[a-z_]{1,64}\.go:\d"
 )
 _DEBUG_POD = re.compile(
     rb"Creating debugging pod (node-debugger-[a-z0-9.-]{1,240}) with container \S{1,63} on node (\S{1,253})\."

@@ -29,6 +29,8 @@ _LINES_AFTER = 12
 """earlyoom and nohang spread one kill over so many lines."""
 _SAME_MOMENT_SECONDS = 2.0
 _SAME_KILL_SECONDS = 10.0
+_ID_CHARACTERS = 12
+"""Of a container's id: some programs write no more, or a few more."""
 _SAME_UNIT_SECONDS = 60.0
 """A unit whose processes were killed may take some time to fail."""
 _NOTICED = frozenset({SignKind.UNIT_OOM_KILLED, SignKind.CONTAINER_OOM_KILLED, SignKind.INIT_OOM_KILLED})
@@ -301,7 +303,7 @@ def without_repeats(
         if sign.kind not in _NOTICED or sign.pid is not None:
             yield sign
             continue
-        key = sign.node, sign.kind, sign.unit or sign.container_id
+        key = sign.node, sign.kind, sign.container_id[:_ID_CHARACTERS] or sign.unit
         known = last.get(key)
         apart = None if known is None else seconds_apart(known.at, sign.at)
         if known is not None and (apart is None or abs(apart) <= _SAME_KILL_SECONDS):

@@ -102,6 +102,7 @@ _BY_EVENT = {
 _AT_START = {EvictionCause.NOT_ADMITTED, EvictionCause.NO_ROOM, EvictionCause.NOT_ADMITTED_AT_SHUTDOWN}
 _NODE_LOST = "NodeLost"
 _NOT_BY_KUBELET = {
+    EvictionCause.EVICTION_API,
     EvictionCause.TAINT,
     EvictionCause.PREEMPTED_BY_SCHEDULER,
     EvictionCause.NODE_LOST,
@@ -109,6 +110,9 @@ _NOT_BY_KUBELET = {
 }
 _MARKED_SECONDS = 600.0
 _TAINT_MANAGER, _MARKING = "TaintManagerEviction", "Marking for deletion"
+_SCALED_DOWN = "deleting pod for node scale down"
+_DESCHEDULED = re.compile(r"pod (?:evicted|eviction)(?: from (\S{1,253}) node)? by sigs\.k8s\.io/descheduler\s{0,8}$")
+"""The cluster autoscaler's words, and the descheduler's; its reasons are the names of its plugins."""
 
 
 class TraceSource(StrEnum):
@@ -238,6 +242,8 @@ def event_trace(event: Event) -> EvictionTrace | None:
         cause = _cause(message, text)
     elif event.reason == _TAINT_MANAGER and text.startswith(_MARKING):
         cause = EvictionCause.TAINT
+    elif (event.reason == "ScaleDown" and text.startswith(_SCALED_DOWN)) or _DESCHEDULED.match(text):
+        cause = EvictionCause.EVICTION_API
     elif event.reason in _BY_EVENT:
         cause = _BY_EVENT[event.reason]
     else:
@@ -245,12 +251,14 @@ def event_trace(event: Event) -> EvictionTrace | None:
     namespace = about.namespace or event.metadata.namespace
     pod = f"{namespace}/{about.name}" if namespace else about.name
     by_kubelet = cause not in _NOT_BY_KUBELET
+    moved = _DESCHEDULED.match(text)
+    node = (moved[1] or "") if moved is not None else event.host if by_kubelet else ""
     return EvictionTrace(
         TraceSource.EVENT,
         pod[:_NAME_CHARACTERS],
         cause,
         event.first_at,
-        event.host if by_kubelet else "",
+        node,
         about.uid,
         text,
         message,
@@ -420,6 +428,7 @@ def condition_signs(node: Node) -> Iterator[NodeSign]:
 
 
 _SECONDS = re.compile(r"\d{9,11}(?:\.\d{1,9})?", re.ASCII)
+_DATED = re.compile(r"(?:[A-Z][a-z]{2} )?([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})", re.ASCII)
 _YEARLESS = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d(?:\.\d{1,6})?)", re.ASCII)
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -432,6 +441,9 @@ def seconds_of(at: str, near: float | None = None) -> float | None:
     """
     if _SECONDS.fullmatch(at):
         return float(at)
+    dated = _DATED.fullmatch(at)
+    if dated is not None and dated[1] in MONTHS:
+        at = f"{dated[4]}-{MONTHS.index(dated[1]) + 1:02}-{int(dated[2]):02}T{dated[3]}"
     found_day = _YEARLESS.match(at)
     if found_day is not None and near is not None and found_day[1] in MONTHS:
         year = datetime.fromtimestamp(near, UTC).year

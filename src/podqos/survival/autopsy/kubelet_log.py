@@ -30,7 +30,8 @@ from podqos.survival.autopsy.eviction_traces import (
     event_trace,
 )
 
-MARKS = (b"Evict", b"eviction manager:")
+_SHUTS_DOWN = "Shutdown manager killing pod"
+MARKS = (b"Evict", b"eviction manager:", _SHUTS_DOWN.encode())
 """What every line holds that matters in a log."""
 _MOST_HOSTS = 256
 _MOST_PODS = 2000
@@ -63,7 +64,7 @@ ONSETS = tuple(words.encode() for words in _ONSET)
 """What the eviction manager says that matters."""
 
 
-_SAID = ("Event occurred", "Evicting pod", "Failed to admit pod", *_ONSET)
+_SAID = ("Event occurred", "Evicting pod", "Evicted pod", "Failed to admit pod", _SHUTS_DOWN, *_ONSET)
 
 
 def may_say(text: str) -> bool:
@@ -122,6 +123,12 @@ class KubeletLog:
             yield from _of_logged_event(fields, at, host)
         elif sentence == "Evicting pod" and (pods := _pods(fields.get("pod", ""))):
             yield self._trace(pods[0], at, host, text=fields.get("message", ""), uid=fields.get("podUID", ""))
+        elif sentence.startswith(_SHUTS_DOWN) and (pods := _pods(fields.get("pod", ""))):
+            yield EvictionTrace(TraceSource.KUBELET_LOG, pods[0], EvictionCause.NODE_SHUTDOWN, at, host)
+        elif sentence == "Evicted pod" and "strategy" in fields and (pods := _pods(fields.get("pod", ""))):
+            # The descheduler's; what it is run on is another node.
+            node = fields.get("node", "")
+            yield EvictionTrace(TraceSource.MESSAGE, pods[0], EvictionCause.EVICTION_API, at, node)
         elif sentence.startswith(("Failed to admit pod to node", "Failed to admit pod ")) and "ondition" in (
             sentence + "".join(fields)
         ):

@@ -27,6 +27,8 @@ _UNIT = LazyPattern(
 )
 _UNIT_NAME = LazyPattern(r"[^\s.]\.(?:service|scope|slice|socket|mount|swap)$")
 """systemd calls every unit by its whole name; what has none was taken out of it, or rewritten."""
+_SCOPE = LazyPattern(r"[a-z-]{1,20}-([0-9a-f]{64})\.scope$")
+"""The unit of a container, as its runtime names it."""
 _CONTAINERD = LazyPattern(
     r"TaskOOM event &?(?:TaskOOM)?\{?(?:ContainerID|container_id): ?\\{0,2}\"?([0-9a-f]{12,64})",
     re.IGNORECASE,
@@ -47,6 +49,10 @@ _KUBELET = LazyPattern(r"Got sys oom event", needs=("sys oom event",))
 _STRUCTURED = LazyPattern(r"\\?\" event=")
 _PID = LazyPattern(r"\bPid\"?: ?(\d{1,10})")
 _NAME = LazyPattern(r"\bProcessName\"?: ?\"?(.{1,64}?)\"?(?:,| TimeOfDeath|\})")
+_DIED = LazyPattern(
+    r"\bTimeOfDeath\"?: ?\"?(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.\d{1,9})?"
+    r"(?:(Z| \+0000)|([+-]\d\d:\d\d)| ([+-]\d{4}))"
+)
 _VICTIM = LazyPattern(r"\bVictimContainerName\"?: ?\"?(/[^\s\",}]{0,4000})")
 _INIT = LazyPattern(r"container init was OOM-killed \(memory limit too low\?\)", needs=("was OOM-killed",))
 _SLURM = LazyPattern(
@@ -138,7 +144,10 @@ def notices(message: Message, unit: str = "") -> Iterator[NodeSign]:
     if match := _UNIT.search(text):
         at, host = carried(text[: match.start()], message)
         unit = unit_before(text, match)
-        yield NodeSign(SignKind.UNIT_OOM_KILLED, at, host, unit=unit if _UNIT_NAME.search(unit) else "a systemd unit")
+        named = _SCOPE.search(unit)
+        kind = SignKind.UNIT_OOM_KILLED if named is None else SignKind.CONTAINER_OOM_KILLED
+        unit = unit if _UNIT_NAME.search(unit) else "a systemd unit"
+        yield NodeSign(kind, at, host, unit=unit, container_id="" if named is None else named[1])
     elif match := _STATUS.search(text):
         at = f"{match[1].replace(' ', 'T')}{'Z' * (match[2] == 'UTC')}" if match[1] else ""
         yield NodeSign(SignKind.UNIT_OOM_KILLED, at, message.host, unit=unit)
@@ -218,6 +227,8 @@ def _of_kubelet(message: Message, match: re.Match[str]) -> NodeSign:
     """
     at, host = carried("", message)
     text = message.text[match.end() :]
+    if not at and (died := _DIED.search(text)):  # klog has no year
+        at = f"{died[1]}T{died[2]}{'Z' if died[3] else died[4] or died[5]}"
     event = message.fields.get("event")
     is_machines = isinstance(event, dict) or _STRUCTURED.match(text) is not None
     if isinstance(event, dict):

@@ -63,6 +63,7 @@ _HEAD_BYTES = 1 << 16
 _MOST_CONTAINERS = 2_000
 _MOST_CHARACTERS = 1 << 16
 _MOST_NAME = 253
+_SHORT_ID = 12
 _MOST_OPENING = 256
 _STOPPED_BY = "Killing"
 _MOST_CODE_DIGITS = 4
@@ -184,6 +185,12 @@ class _Container(Struct):
     def name(self) -> str:
         """Its name in the pod, or the runtime's."""
         return self.values.get("container") or self.values.get("name", "").lstrip("/")
+
+    @property
+    def keys(self) -> list[str]:
+        """What it is known by: its id, of which a list shows the beginning, and its name."""
+        identity, name = self.values.get("id", "")[:_SHORT_ID], self.values.get("name", "").lstrip("/")
+        return [key for key in (identity, name) if key]
 
     @property
     def pod_uid(self) -> str:
@@ -422,8 +429,19 @@ class RuntimeContainers:
 
     def _known_containers(self) -> Iterator[_Container]:
         self._end()
-        yield from self._finished
-        yield from (container for container in self._by_id.values() if container.is_known())
+        rows = {key: row for row in self._by_id.values() if row.is_row for key in row.keys}
+        listed = set[int]()
+        for container in self._finished:
+            for key in container.keys:
+                row = rows.get(key)
+                if row is not None and (key == row.keys[0] or len(container.keys) == 1):
+                    listed.add(id(row))
+                    container.values = row.values | container.values
+                    break
+            yield container
+        for container in self._by_id.values():
+            if container.is_known() and id(container) not in listed:
+                yield container
 
 
 def _cgroup(kill: Kill) -> str:

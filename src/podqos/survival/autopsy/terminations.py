@@ -22,7 +22,7 @@ from podqos.model.pod import Container
 from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerminated, FatedPod
 from podqos.model.resources import MEMORY
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
-from podqos.survival.autopsy.eviction_traces import seconds_of
+from podqos.survival.autopsy.eviction_traces import TraceSource, seconds_of
 from podqos.survival.autopsy.userspace_kill import UserspaceKill
 
 OOM_KILLED = "OOMKilled"
@@ -237,6 +237,12 @@ def _own(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[tuple[_Own, C
     evicted = {
         eviction.uid or eviction.pod: number for number, eviction in enumerate(evidence.evictions) if eviction.pod
     }
+    pods = list(pods)
+    nameless = [number for number, eviction in enumerate(evidence.evictions) if not eviction.pod]
+    if len(nameless) == 1 == sum(not pod.key for pod in pods) and TraceSource.STATUS in (
+        evidence.evictions[nameless[0]].found_in
+    ):
+        evicted[""] = nameless[0]  # one status, without the name of its pod
     by_programs: dict[str, int] = {}
     for number, killed_by_program in enumerate(evidence.userspace_kills):
         by_programs[killed_by_program.container_id or killed_by_program.pod_uid] = number
