@@ -62,6 +62,8 @@ def mebibytes(count: int) -> str:
         text = Quantity.of_units(count, "BinarySI").canonical()
         if text[-2:] in {"Mi", "Gi", "Ti"}:
             return text
+    if 2**10 <= count < 2**20 // 20:  # 0.0Mi
+        return f"{count / 2**10:.0f}Ki"
     return f"{count / 2**30:.1f}Gi" if count >= 2**30 else f"{count / 2**20:.1f}Mi"
 
 

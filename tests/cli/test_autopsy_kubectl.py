@@ -448,7 +448,8 @@ def test_a_description_without_its_beginning_tells_what_is_left(autopsy, first):
     (killed,) = autopsy(POD[POD.rindex(first) if "Last" in first else POD.index(first, POD.index("\nCont")) :])[
         "terminations"
     ]
-    assert (killed["pod"], killed["reason"], killed["exitCode"]) == ("", "OOMKilled", 137)
+    assert killed["pod"] == "shop/web-7d9"  # as its events name it
+    assert (killed["reason"], killed["exitCode"]) == ("OOMKilled", 137)
     assert killed["container"] == ("app" if first == "Containers:" else "")
 
 

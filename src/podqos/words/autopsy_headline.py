@@ -165,7 +165,9 @@ def _without_kills(found: Autopsies) -> str:
         return "Nothing to explain: the input is empty."
     if read.is_given and not (read.is_recognised or found.node_events):
         return f"{_other_data(read)}, and has no Kubernetes objects: nothing to explain.{_mentioned(read)}"
-    return f"No OOM kills and no evictions found.{_mentioned(read)}"
+    lost = {sign.node or sign.pod for sign in found.node_events if sign.kind is SignKind.NOT_READY}
+    but = f", but {'a node' if len(lost) == 1 else f'{len(lost):,} nodes'} became NotReady" if lost else ""
+    return f"No OOM kills and no evictions found{but}.{_mentioned(read)}"
 
 
 def _mentioned(read: WhatWasRead) -> str:

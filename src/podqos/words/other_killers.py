@@ -50,6 +50,7 @@ _RULES = {
     (Killer.YARN, KillBasis.LIMIT): "the container that exceeds its own limit",
 }
 _UNNAMED = {
+    **dict.fromkeys((Killer.EARLYOOM, Killer.NOHANG, Killer.LOW_MEMORY_KILLER), "a process"),
     **dict.fromkeys((Killer.YARN, Killer.BITBUCKET), "a container"),
     **dict.fromkeys((Killer.RAY, Killer.MESOS), "a task"),
     **dict.fromkeys((Killer.SLURM, Killer.PBS, Killer.LSF, Killer.HTCONDOR), "a job"),

@@ -54,7 +54,10 @@ def next_steps(found: Autopsies) -> tuple[NextStep, ...]:
     for step in _steps(found):
         # A log of a node holds all of its deaths: one command for each node is enough.
         steps.setdefault((step.reason, step.node, "" if step.creates_pod else step.pod), step)
-    kept = _few([*steps.values()])
+    commands: dict[str, NextStep] = {}
+    for step in steps.values():
+        commands.setdefault(step.command, step)
+    kept = _few([*commands.values()])
     deleted = [
         NextStep(f"{kubectl(read)} delete pod {pod}", StepReason.DELETE_DEBUG_POD, pod=pod)
         for pod in read.debug_pods[-_MOST_DELETED:]
@@ -286,7 +289,7 @@ def _of_sign(sign: NodeSign, read: WhatWasRead) -> Iterator[NextStep]:
             yield NextStep(host_log(read, sign.at), StepReason.KERNEL_LOG_ON_HOST, node=_called(sign.node, node))
     elif sign.kind is SignKind.REBOOTED:
         yield from _kernel_check(read, node, sign.at, journal=_ANY_BOOT)
-    elif sign.kind is SignKind.NOT_READY and node and not read.nodes:
+    elif sign.kind is SignKind.NOT_READY and node and not (read.nodes and sign.at):
         yield NextStep(f"{kubectl(read)} describe node {node} | {podqos_with(read)}", StepReason.NODE, node=node)
     elif not (read.pods or read.cluster):
         yield NextStep(_again(f"{kubectl(read)} {_ALL}", read), StepReason.CLUSTER_STATE, node=node)
