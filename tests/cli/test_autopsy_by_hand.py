@@ -53,6 +53,60 @@ def test_a_table_on_a_web_page(told):
     assert (ended["pod"], ended["restarts"]) == ("web-0", 4)
 
 
+def folded(table: str, width: int) -> list[str]:
+    return [row[start : start + width] for row in table.splitlines() for start in range(0, len(row), width)]
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_rows_of_pods_that_a_terminal_broke_are_whole(told, width):
+    table = (
+        f"{'NAME':64} READY   STATUS      RESTARTS       AGE    IP            NODE       NOMINATED NODE\n"
+        f"{'a-deployment-of-a-very-long-name-for-a-pod-6b5c7d8e9f-zzk2p':64} 0/1     OOMKilled   7 (5m12s ago) "
+        " 15m    10.244.33.11  worker-1   <none>        \n"
+    )
+    (ended,) = told(*folded(table, width))["terminations"]
+    assert (ended["pod"], ended["restarts"]) == ("a-deployment-of-a-very-long-name-for-a-pod-6b5c7d8e9f-zzk2p", 7)
+    assert ended["node"] == "worker-1"
+
+
+@pytest.mark.parametrize("width", [80, 133])
+def test_rows_of_events_that_a_terminal_broke_are_whole(told, width):
+    rows = "".join(
+        f"5m          Warning   Evicted   pod/web-{number}   {LOW} Container app was using {number}Gi, request is 0, "
+        "has larger consumption of memory.\n"
+        for number in (1, 2)
+    )
+    evictions = told(*folded(rows, width))["evictions"]
+    assert [(each["pod"], each["containers"][0]["used"]) for each in evictions] == [
+        ("web-1", 1 << 30),
+        ("web-2", 2 << 30),
+    ]
+
+
+@pytest.mark.parametrize("kept", ["Name|Reason|Exit", "Name|Node|Reason|Exit", "Name|Last State|Reason|Exit"])
+def test_of_descriptions_of_which_someone_kept_some_lines_each_pod_keeps_its_own(told, kept):
+    of_pods = [
+        ("web-0", "Completed", 0),
+        ("web-1", "OOMKilled", 137),
+        ("web-2", "Error", 1),
+    ]
+    lines = [
+        line
+        for name, reason, code in of_pods
+        for line in (
+            f"Name:             {name}",
+            "Node:             worker-1/10.0.0.1",
+            "    Last State:     Terminated",
+            f"      Reason:       {reason}",
+            f"      Exit Code:    {code}",
+        )
+        if line.strip().startswith(tuple(kept.split("|")))
+    ]
+    answer = told(*lines)
+    assert [(ended["pod"], ended["exitCode"]) for ended in answer["terminations"]] == [("web-1", 137)]
+    assert [(ended["pod"], ended["exitCode"]) for ended in answer["exits"]][-1:] == [("web-2", 1)]
+
+
 # ---- one kill, told twice ------------------------------------------------------------------------------------------
 
 
@@ -127,6 +181,60 @@ def test_a_node_that_a_description_shows_to_be_lost_is_lost_once(told):
     )
     (sign,) = answer["nodeEvents"]
     assert (sign["kind"], sign["node"], sign["at"]) == ("NotReady", "worker-1", "2026-11-18T09:01:00+00:00")
+
+
+def test_an_event_that_quotes_the_kernel_says_where_and_when(told):
+    answer = told(
+        "LAST SEEN   TYPE      REASON       OBJECT          MESSAGE",
+        "2m          Warning   OOMKilling   node/worker-1   Out of memory: Killed process 7 (a) total-vm:8000kB, "
+        "anon-rss:4000kB, file-rss:96kB, shmem-rss:0kB, UID:0 pgtables:40kB oom_score_adj:0",
+    )
+    (kill,), (sign,), (step, *_) = answer["kills"], answer["nodeEvents"], answer["nextSteps"]
+    assert (kill["host"], sign["kill"]) == ("worker-1", 0)
+    assert step["command"].startswith("kubectl debug node/worker-1 ")
+
+
+def test_a_container_of_amazon_ecs_is_killed_once(told):
+    why = "OutOfMemoryError: Container killed due to memory usage"
+    answer = told(
+        f'"stoppedReason": "{why}",', f'"containers": [{{"name": "api", "exitCode": 137, "reason": "{why}"}}]'
+    )
+    assert [ended["container"] for ended in answer["terminations"]] == ["api"]
+    assert not answer["nodeEvents"]
+
+
+OLD_EVENT = (
+    'I1118 09:00:01.000121 9 event.go:278] Event(v1.ObjectReference{{Kind:"{}", Namespace:"{}", Name:"{}", UID:"u", '
+    'APIVersion:"v1", ResourceVersion:"1", FieldPath:"{}"}}): type: \'Warning\' reason: \'{}\' {}'
+)
+
+
+def test_events_as_old_kubelets_logged_them(told):
+    answer = told(
+        OLD_EVENT.format("Pod", "shop", "web-0", "", "Evicted", f"{LOW} {USED}"),
+        OLD_EVENT.format("Node", "", "worker-1", "", "SystemOOM", "System OOM encountered, victim process: a, pid: 7"),
+        OLD_EVENT.format(
+            "Pod", "shop", "db-0", "spec.containers{db}", "Killing", "Container db failed liveness probe, x"
+        ),
+    )
+    (eviction,), (sign,), (ended,) = answer["evictions"], answer["nodeEvents"], answer["terminations"]
+    assert (eviction["pod"], sign["node"], sign["pid"]) == ("shop/web-0", "worker-1", 7)
+    assert (ended["pod"], ended["container"], ended["cause"]) == ("shop/db-0", "db", "Probe")
+
+
+def test_a_kubelets_log_tells_which_container_failed_its_probe(told):
+    answer = told(
+        f'{HEADER} kubelet[9]: I1118 09:00:01.000121 9 kubelet.go:1680] "Message for Container of pod" '
+        'containerName="web" containerStatusID={"Type":"containerd","ID":"ab"} pod="shop/web-0" '
+        'containerMessage="Container web failed liveness probe, will be restarted"'
+    )
+    (ended,) = answer["terminations"]
+    assert (ended["pod"], ended["container"], ended["cause"], ended["node"]) == (
+        "shop/web-0",
+        "web",
+        "Probe",
+        "worker-1",
+    )
 
 
 # ---- who evicted ---------------------------------------------------------------------------------------------------

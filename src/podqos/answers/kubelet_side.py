@@ -49,6 +49,7 @@ from podqos.survival.autopsy.program_failures import FailureKind
 from podqos.survival.autopsy.terminations import (
     ContainerTermination,
     Evidence,
+    TerminationCause,
     containers_by_id,
     exits,
     is_evidence,
@@ -259,13 +260,15 @@ class KubeletSide:
         except (msgspec.ValidationError, RecursionError):
             return  # something else that has a reason
 
-    def _add(self, found: Iterable[EvictionTrace | NodeSign]) -> bool:
+    def _add(self, found: Iterable[EvictionTrace | NodeSign | Event]) -> bool:
         """Keep what was found; return whether any of it had room."""
         before = len(self._traces) + len(self._signs)
         for each in found:
             if isinstance(each, EvictionTrace):
                 if len(self._traces) < _MOST_TRACES:
                     self._traces.append(each)
+            elif isinstance(each, Event):
+                self._logged_events.append(each)
             elif len(self._signs) < _MOST_SIGNS:
                 self._signs.append(each)
         return len(self._traces) + len(self._signs) > before
@@ -301,6 +304,9 @@ class KubeletSide:
         evidence = Evidence(kills, evictions, [*self._logged_events, *self._events], by_programs)
         versions = {node.name: node.status.node_info.kubelet_version for node in nodes}
         ended, signs = tuple(self._ended(pods, evidence, kills)), tuple(self._told_signs(kills, by_programs, versions))
+        kills = _placed(kills, signs)
+        if any(killed.cause is TerminationCause.KERNEL_UNREPORTED for killed in ended):
+            signs = tuple(sign for sign in signs if not _is_nameless(sign))
         is_explained = bool(kills or evictions or by_programs or ended) or any(sign.kind in OOM_SIGNS for sign in signs)
         return replace(
             found,
@@ -418,6 +424,22 @@ class _Nodes:
         return SceneNode(name, pods, {} if seen is None else seen.pods, capacity, allocatable)
 
 
+def _is_nameless(sign: NodeSign) -> bool:
+    """Whether a text says of a container nothing but that it was OOM-killed: it is one that is listed."""
+    is_of_container = sign.kind is SignKind.CONTAINER_OOM_KILLED and sign.kill is None
+    return is_of_container and not (sign.at or sign.node or sign.pod or sign.container_id)
+
+
+def _placed(kills: Sequence[OOMAutopsy], signs: Iterable[NodeSign]) -> tuple[OOMAutopsy, ...]:
+    """Return kills with the node and the time of the events that quote them."""
+    known = list(kills)
+    for sign in signs:
+        if sign.kill is not None:
+            kill = known[sign.kill]
+            known[sign.kill] = replace(kill, host=kill.host or sign.node, at=kill.at or sign.at)
+    return tuple(known)
+
+
 def _of_pasted(kill: OOMAutopsy, pods: Sequence[PastedPod]) -> OOMAutopsy:
     """Return a kill with its pod, where a text has the container's id or the pod's uid."""
     if kill.pod or not pods:
@@ -452,10 +474,13 @@ def _without_starts(signs: Iterable[NodeSign]) -> dict[NodeSign, None]:
     kept: dict[NodeSign, None] = {}
     signs = list(signs)
     lost = {sign.node for sign in signs if sign.kind is SignKind.NOT_READY and sign.node}
+    victims = {(sign.kind, sign.pid, sign.process) for sign in signs if sign.pid is not None and (sign.node or sign.at)}
     timed = {(sign.kind, sign.node, sign.condition) for sign in signs if sign.at}
     for sign in signs:
         if sign.kind is SignKind.NOT_READY and lost and not sign.node:
             continue  # every pod of a lost node gets an event
+        if not (sign.node or sign.at) and (sign.kind, sign.pid, sign.process) in victims:
+            continue  # the same words again, without what was around them
         is_of_condition = sign.condition or sign.kind is SignKind.NOT_READY
         if not sign.at and is_of_condition and (sign.kind, sign.node, sign.condition) in timed:
             continue  # a table without times, and the condition itself

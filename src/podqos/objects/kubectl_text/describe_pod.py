@@ -27,7 +27,7 @@ from podqos.model.resources import ResourceRequirements
 from podqos.objects.kubectl_text.lines import Line, iso_time
 from podqos.objects.kubectl_text.messages import rejoined
 from podqos.objects.kubectl_text.pasted import PastedPod
-from podqos.objects.kubectl_text.tables import FAILED_BY, PHASES
+from podqos.objects.kubectl_text.tables import ENDED_BY, FAILED_BY, PHASES
 
 KEY = re.compile(r"([A-Z][A-Za-z]{1,30}(?:[ -][A-Za-z]{2,20}){0,3}):(?:\s+(\S.*))?$")
 _QUANTITY = re.compile(r"([a-z0-9][A-Za-z0-9./_-]{0,80}):\s+([0-9][0-9A-Za-z.+-]{0,40})$")
@@ -150,6 +150,8 @@ class PodDescription:
         self._mode = ""
         self._key_indent: int | None = None
         self._wrapped = 0
+        self._is_bare = True
+        """Whether nothing but reasons, codes and times is left of the containers so far."""
         self.is_other = False
         """Whether it is of another kind: many begin alike."""
 
@@ -178,7 +180,12 @@ class PodDescription:
             self._begin(key, value)
         elif self._is_top(line) and key in _NOT_OF_PODS and self._section in _HEADER | {""} and not self._containers:
             self.is_other = True
+        elif key == "Reason" and value in ENDED_BY and line.indent > self.place.indent and self._is_bare:
+            self._containers.append(_Container("", self._kind))
+            self._containers[-1].states["Last State"] = {"": "Terminated", "Reason": value}
+            self._section, self._mode = "Containers", "Last State"
         elif self._section in _CONTAINERS or (self._section == "" and key in {"State", "Last State"}):
+            self._is_bare &= self._mode == "Last State" and key in _OF_STATE
             self._of_container(line, key, value, following)
         elif self._section == "Message" and not key and line.text and self._wrapped < _MOST_WRAPPED:
             self._wrapped += 1

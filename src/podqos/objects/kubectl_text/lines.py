@@ -32,6 +32,8 @@ _ESCAPE = re.compile(
 )
 _NUMBER = re.compile(r"[ \t]{0,8}(\d{1,6})(?:[:.|)]?(?:[ \t]|$))")
 _LEAST_NUMBERED = 3
+_HEADING = re.compile(r"(?:NAMESPACE {2,80})?NAME {2,80}READY {2,80}STA")
+_MOST_BEFORE_TABLE = 40
 _QUOTE = re.compile(r" {0,3}(?:(?:>|&gt;|[│┃|](?= |$)) ?){1,8}")
 _QUOTES = frozenset((">", "&", "│", "┃", "|"))
 _BARS = frozenset("│┃|")
@@ -78,7 +80,7 @@ class Lines(Sequence[Line]):
     """The lines of a paste, cleaned when they are looked at: of a log in which something was pasted few are."""
 
     def __init__(self, text: str) -> None:
-        self.raw = _without_numbers(text.split("\n", MOST_LINES)[:MOST_LINES])
+        self.raw = _unfolded(_without_numbers(text.split("\n", MOST_LINES)[:MOST_LINES]))
         """As they are in the text."""
         self._clean: list[Line | None] = [None] * len(self.raw)
 
@@ -122,6 +124,22 @@ def _without_numbers(lines: list[str]) -> list[str]:
             return lines
         plain.append(line if found is None else line[found.end() :])
     return plain
+
+
+def _unfolded(lines: list[str]) -> list[str]:
+    """Return lines with a table's rows whole that a terminal broke where it ends: its headings say where that is."""
+    for place, line in enumerate(lines[:_MOST_BEFORE_TABLE]):
+        if not _HEADING.match(line) or " AGE" in line or " AGE" not in "".join(lines[place : place + 2]):
+            continue
+        width, whole, is_open = len(line), lines[:place], False
+        for other in lines[place:]:
+            if is_open:
+                whole[-1] += other
+            else:
+                whole.append(other)
+            is_open = len(other) == width
+        return whole
+    return lines
 
 
 def cleaned(raw: str) -> Line:

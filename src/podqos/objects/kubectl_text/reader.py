@@ -22,6 +22,7 @@ from podqos.objects.kubectl_text.embedded import incomplete_pods
 from podqos.objects.kubectl_text.fragments import bare_message, terminated_fragment
 from podqos.objects.kubectl_text.json_parts import json_part, json_within
 from podqos.objects.kubectl_text.lines import Line, Lines
+from podqos.objects.kubectl_text.messages import rejoined
 from podqos.objects.kubectl_text.pasted import NOTHING, Pasted, PastedPod, joined
 from podqos.objects.kubectl_text.quiet_descriptions import Description
 from podqos.objects.kubectl_text.quiet_rows import QuietRows, Rows
@@ -46,7 +47,12 @@ _NODE_STATUS = re.compile(r"Node ([a-z0-9][a-z0-9.-]{0,252}) status is now: ")
 _DRAINING = re.compile(r"evicting pod ([a-z0-9][a-z0-9-]{0,62})/([a-z0-9][a-z0-9.-]{0,252})$")
 _DRAINED = re.compile(r"pod/([a-z0-9][a-z0-9.-]{0,252}) evicted$")
 _AFTER_NAME = ("Namespace:", "Roles:", "Role:", "Priority:", "Labels:", "Selector:")
+_OF_PARTS = ("Node:", "Status:", "Reason:", "State:", "Last State:", "Exit Code:", "Restart Count:", "QoS Class:")
+"""What follows a name where someone kept only some of the lines."""
 _LOOK_AHEAD = 60
+_LOW = "The node was low on "
+_MOST_BROKEN = 12
+"""Lines into which a row may be broken."""
 _OBJECTS = ("apiVersion:", "kind:", "metadata:", "items:", "status:")
 _MOST_TRIED = 50
 """Texts that begin like JSON and may be none."""
@@ -252,8 +258,11 @@ class TextReader:
         following = self._following(place) if ":" in line.text else ""
         if self._begins(line, following, place):
             return place + 1
-        if self._described(line, following) or self._row(line.text):
+        if self._described(line, following):
             return place + 1
+        text, after = self._continued(line.text, place)
+        if self._row(text):
+            return after
         if self._node is None and (self._pod is None or not self._pod.is_pod):
             if line.text[0] in "[{" and self._tried < _MOST_TRIED:
                 self._tried += 1
@@ -288,6 +297,21 @@ class TextReader:
                 return after
         return place + 1
 
+    def _continued(self, text: str, place: int) -> tuple[str, int]:
+        """Return a row whose message a terminal has broken into lines as a whole, and where the text goes on."""
+        before, found, _ = text.partition(_LOW)
+        after = place + 1
+        if not (found and before.strip() and event_row(text, self._namespace)) or text.endswith("."):
+            return text, after
+        parts = [text.removeprefix(before)]
+        while after < len(self._lines) and len(parts) < _MOST_BROKEN and not parts[-1].endswith("."):
+            line = self._lines[after]
+            if not line.text or line.is_break or event_row(line.text) or pod_row(line.text):
+                break
+            parts.append(line.text)
+            after += 1
+        return before + rejoined(parts), after
+
     def _following(self, place: int) -> str:
         for after in range(place + 1, min(place + 4, len(self._lines))):
             if text := self._lines[after].text:
@@ -300,7 +324,8 @@ class TextReader:
         if key is None:
             return False
         named = _OBJECT_NAME.match(line.text)
-        if named is not None and following.startswith(_AFTER_NAME):
+        is_next = self._pod is not None and line.indent == self._pod.place.indent and following.startswith(_OF_PARTS)
+        if named is not None and (is_next or following.startswith(_AFTER_NAME)):
             self._end()
             if following.startswith("Role"):
                 self._node = NodeDescription(named[1])

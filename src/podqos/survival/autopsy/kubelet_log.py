@@ -29,9 +29,14 @@ from podqos.survival.autopsy.eviction_traces import (
     event_sign,
     event_trace,
 )
+from podqos.survival.autopsy.terminations import is_evidence
 
 _SHUTS_DOWN = "Shutdown manager killing pod"
-MARKS = (b"Evict", b"eviction manager:", _SHUTS_DOWN.encode())
+_PROBED = "Message for Container of pod"
+MARKS = (
+    *(b"Evict", b"eviction manager:", b"reason: 'SystemOOM'", b"reason: 'Killing'"),
+    *(_SHUTS_DOWN.encode(), _PROBED.encode()),
+)
 """What every line holds that matters in a log."""
 _MOST_HOSTS = 256
 _MOST_PODS = 2000
@@ -47,6 +52,12 @@ _OLD = re.compile(r"(eviction manager: .{1,200000})", re.DOTALL)
 _OLD_POD = re.compile(r"([a-z0-9][a-z0-9.-]{0,252})_([a-z0-9][a-z0-9-]{0,62})\(([0-9A-Za-z-]{0,64})\)")
 _NEW_POD = re.compile(r"([a-z0-9][a-z0-9-]{0,62})/([a-z0-9][a-z0-9.-]{0,252})")
 _WORD = re.compile(r"([A-Za-z][A-Za-z.-]{0,62})")
+_OLD_EVENT = re.compile(
+    r"Event\(v1\.ObjectReference\{Kind:\"(\w{1,63})\", Namespace:\"([^\"]{0,63})\", Name:\"([^\"]{1,253})\", "
+    r"UID:\"([^\"]{0,64})\", [^}]{0,300}FieldPath:\"([^\"]{0,300})\"\}\): type: '\w{1,20}' reason: '(\w{1,128})' "
+    r"(.{0,16000})"
+)
+"""An event as client-go logged it up to 1.20."""
 _ONSET = {
     "attempting to reclaim": "reclaim",
     "must evict pod(s) to reclaim": "reclaim",
@@ -64,7 +75,16 @@ ONSETS = tuple(words.encode() for words in _ONSET)
 """What the eviction manager says that matters."""
 
 
-_SAID = ("Event occurred", "Evicting pod", "Evicted pod", "Failed to admit pod", _SHUTS_DOWN, *_ONSET)
+_SAID = (
+    "Event occurred",
+    "Event(v1.ObjectReference{",
+    _PROBED,
+    "Evicting pod",
+    "Evicted pod",
+    "Failed to admit pod",
+    _SHUTS_DOWN,
+    *_ONSET,
+)
 
 
 def may_say(text: str) -> bool:
@@ -90,8 +110,8 @@ class KubeletLog:
         self.is_told = False
         """Whether the last message told anything, if only for those after it."""
 
-    def feed(self, message: Message) -> Iterator[EvictionTrace | NodeSign]:
-        """Yield what a message completes."""
+    def feed(self, message: Message) -> Iterator[EvictionTrace | NodeSign | Event]:
+        """Yield what a message completes; of events those about the end of a container."""
         self.is_told = False
         text = message.text
         if message.fields and "msg" in message.fields:
@@ -108,7 +128,7 @@ class KubeletLog:
             host = message.host or (carrier[1] if carrier is not None else "")
             yield from self._of_json(text[start:], message.at, host)
 
-    def _of_json(self, text: str, at: str, host: str) -> Iterator[EvictionTrace | NodeSign]:
+    def _of_json(self, text: str, at: str, host: str) -> Iterator[EvictionTrace | NodeSign | Event]:
         try:
             read = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):
@@ -117,10 +137,20 @@ class KubeletLog:
             fields = {key: _plain(value) for key, value in read.items()}
             yield from self._said(fields.pop("msg", ""), fields, at or _in_seconds(fields.get("ts", "")), host)
 
-    def _said(self, sentence: str, fields: Mapping[str, str], at: str, host: str) -> Iterator[EvictionTrace | NodeSign]:
+    def _said(
+        self, sentence: str, fields: Mapping[str, str], at: str, host: str
+    ) -> Iterator[EvictionTrace | NodeSign | Event]:
         self.is_told = True
         if sentence == "Event occurred":
             yield from _of_logged_event(fields, at, host)
+        elif sentence.startswith("Event(v1") and (found := _OLD_EVENT.match(sentence)):
+            about = ObjectReference(found[1], found[2], found[3], found[4], found[5])
+            yield from _of_event(found[6], host, found[7], about, at)
+        elif sentence == _PROBED and (pods := _pods(fields.get("pod", ""))):
+            namespace, _, name = pods[0].partition("/")
+            field = f"spec.containers{{{fields.get('containerName', '')}}}"
+            about = ObjectReference("Pod", namespace, name, field_path=field)
+            yield from _of_event("Killing", host, fields.get("containerMessage", ""), about, at)
         elif sentence == "Evicting pod" and (pods := _pods(fields.get("pod", ""))):
             yield self._trace(pods[0], at, host, text=fields.get("message", ""), uid=fields.get("podUID", ""))
         elif sentence.startswith(_SHUTS_DOWN) and (pods := _pods(fields.get("pod", ""))):
@@ -201,7 +231,9 @@ class KubeletLog:
         return self._hosts.setdefault(host, _Reclaim())
 
 
-def _of_event(reason: str, host: str, text: str, about: ObjectReference, at: str) -> Iterator[EvictionTrace | NodeSign]:
+def _of_event(
+    reason: str, host: str, text: str, about: ObjectReference, at: str
+) -> Iterator[EvictionTrace | NodeSign | Event]:
     event = Event(reason=reason, message=text, involved_object=about, source=EventSource(host=host), first_timestamp=at)
     trace = event_trace(event)
     if trace is not None:
@@ -209,9 +241,11 @@ def _of_event(reason: str, host: str, text: str, about: ObjectReference, at: str
     sign = event_sign(event)
     if sign is not None:
         yield sign
+    if is_evidence(event):
+        yield event
 
 
-def _of_logged_event(fields: Mapping[str, str], at: str, host: str) -> Iterator[EvictionTrace | NodeSign]:
+def _of_logged_event(fields: Mapping[str, str], at: str, host: str) -> Iterator[EvictionTrace | NodeSign | Event]:
     """Read an event that a kubelet logged."""
     namespace, slash, name = fields.get("object", "").rpartition("/")
     about = ObjectReference(fields.get("kind", ""), namespace if slash else "", name)
