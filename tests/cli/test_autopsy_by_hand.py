@@ -246,6 +246,8 @@ def test_a_kubelets_log_tells_which_container_failed_its_probe(told):
         ("LowNodeUtilization  pod/web-0  pod eviction from worker-1 node by sigs.k8s.io/descheduler", "worker-1"),
         ("RemoveDuplicates  pod/web-0  pod evicted by sigs.k8s.io/descheduler", ""),
         ("ScaleDown  pod/web-0  deleting pod for node scale down", ""),
+        ("EvictedByVPA  pod/web-0  Pod was evicted by VPA Updater to apply resource recommendation.", ""),
+        ("Evicted  pod/web-0  Evicted pod: Underutilized", ""),
     ],
 )
 def test_a_pod_that_the_descheduler_or_an_autoscaler_moved_was_evicted_on_request(told, row, node):
@@ -274,6 +276,14 @@ def test_what_kubectl_drain_prints_is_an_eviction_once_it_is_done(told):
     )
     (eviction,) = answer["evictions"]
     assert (eviction["cause"], eviction["pod"], eviction["node"]) == ("EvictionAPI", "shop/web-0", "worker-1")
+
+
+def test_a_line_of_the_kubelets_by_itself_proves_no_limit_and_the_rest_is_to_be_read(told):
+    line = f'{HEADER} kubelet[9]: I1118 09:00:01.1 9 eviction_manager.go:616] "Eviction manager: pod is evicted'
+    answer = told(f'{line} successfully" pod="shop/web-0"')
+    (eviction,) = answer["evictions"]
+    assert (eviction["cause"], eviction["reason"], eviction["followsRule"]) == ("Unknown", "NoMessage", None)
+    assert "KubeletLog" in [step["reason"] for step in answer["nextSteps"]]
 
 
 def test_a_kubelet_that_shuts_down_its_node_says_which_pods_it_ends(told):
@@ -350,6 +360,43 @@ def test_a_part_of_an_event_in_yaml_names_the_node(told):
 """
     (sign,) = told(text)["nodeEvents"]
     assert (sign["kind"], sign["node"], sign["pid"]) == ("SystemOOM", "worker-1", 7)
+
+
+def test_a_list_of_objects_in_the_midst_of_a_text_is_read(told):
+    item = """\
+- apiVersion: v1
+  kind: Event
+  reason: Evicted
+  message: '{}'
+  involvedObject: {{kind: Pod, name: web-{}, namespace: shop}}
+  metadata: {{name: web-{}.1, namespace: shop}}
+"""
+    answer = told("Here is what I get:", "```", *(item.format(LOW, n, n).rstrip() for n in (0, 1)), "```", "Why?")
+    assert [eviction["pod"] for eviction in answer["evictions"]] == ["shop/web-0", "shop/web-1"]
+
+
+def test_a_status_by_itself_says_why_its_pod_failed(told):
+    answer = told(
+        "status:", "  phase: Failed", "  reason: Preempting", "  message: Preempted in order to admit critical pod"
+    )
+    assert [eviction["cause"] for eviction in answer["evictions"]] == ["CriticalPod"]
+
+
+def test_an_end_with_its_reason_in_a_sentence(told):
+    (ended,) = told("Container web terminated with OOMKilled (exit code 137)")["terminations"]
+    assert (ended["cause"], ended["exitCode"]) == ("KernelUnreported", 137)
+
+
+def test_what_the_kubelet_calls_a_nodes_oom_does_not_contradict_the_kernels_words(told):
+    text = told(
+        "LAST SEEN   TYPE      REASON       OBJECT          MESSAGE",
+        "2m          Warning   OOMKilling   node/worker-1   Memory cgroup out of memory: Killed process 7 (a)",
+        "2m          Warning   SystemOOM    node/worker-1   System OOM encountered, victim process: a, pid: 7",
+        output="text",
+    )
+    assert text.startswith("A cgroup reached its limit: a (pid 7) was killed.\n")
+    assert "ran out of memory" not in text
+    assert "the kubelet saw the OOM kill of a (pid 7): see above" in text
 
 
 def test_a_status_as_json_in_a_sentence_is_read_as_json(told):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from podqos.eviction.signals import Signal
 from podqos.kernel.log_lines import Unwrapper
+from podqos.kernel.message import Message
 from podqos.survival.autopsy.eviction_traces import EvictionCause, EvictionTrace, NodeSign, SignKind
 from podqos.survival.autopsy.kubelet_log import KubeletLog
 
@@ -130,8 +131,16 @@ def test_the_line_of_the_eviction_itself_has_message_and_uid():
 
 
 def test_an_eviction_that_nothing_was_reclaimed_for_exceeded_a_limit_of_its_own():
-    (trace,) = evictions(FORMS["fields"][-1:])
+    log = KubeletLog()
+    log.others = 20
+    (trace,) = log.feed(Message(FORMS["fields"][-1]))
+    assert isinstance(trace, EvictionTrace)
     assert trace.cause is EvictionCause.LOCAL_STORAGE_LIMIT
+
+
+def test_the_line_of_an_eviction_by_itself_does_not_say_why():
+    (trace,) = evictions(FORMS["fields"][-1:])
+    assert trace.cause is EvictionCause.UNKNOWN
 
 
 def test_what_was_reclaimed_before_does_not_count_for_the_next_eviction():

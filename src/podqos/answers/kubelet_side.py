@@ -206,6 +206,8 @@ class KubeletSide:
         is_kubelets = is_every or message.fields or any(word in message.text for word in self._words)
         if is_kubelets and self.feed(message):
             is_told = True
+        elif ".go:" in message.text:
+            self._log.others += 1
         self._credit = min(_MOST_CREDIT, self._credit + _CREDIT) if is_told else max(0, self._credit - 1)
         topic = self._others.repeatable
         self.repeatable = None if is_told and topic is TOLD_NOTHING else topic

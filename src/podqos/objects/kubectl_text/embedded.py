@@ -40,7 +40,7 @@ def embedded_objects(text: str) -> tuple[str, str]:
         if not is_first and start > 0 and not objects[start - 1].strip():
             objects[start - 1] = "---"
         elif not is_first and not first.startswith("---"):
-            first = f"--- {first}"
+            first = f"---\n{first}"
         is_first = False
         objects[start:end] = [first, *own[1:]]
         rest[start:end] = [""] * (end - start)
@@ -56,7 +56,7 @@ def _regions(lines: Sequence[Line]) -> Iterator[tuple[int, int, list[str]]]:
             end = _end_of_yaml(lines, place)
             own = [_dedented(other, line.indent) for other in lines[place:end]]
             if _is_yaml(own):
-                yield place, end, own
+                yield place, end, _without_dashes(own)
             else:
                 failed += 1
             place = end
@@ -91,6 +91,14 @@ def incomplete_pods(lines: Sequence[Line], start: int) -> tuple[Pasted, int]:
         return NOTHING, start
     paste = parts_of(values) if is_status or any(map(is_incomplete_pod, values)) else NOTHING
     return (paste, end) if paste is not NOTHING else (NOTHING, start)
+
+
+def _without_dashes(own: list[str]) -> list[str]:
+    """Return the objects of a list as documents, in as many strings as there were lines."""
+    if not own[0].startswith("- ") or not all(line.startswith(("- ", "  ")) for line in own if line):
+        return own
+    starts = [place for place, line in enumerate(own) if line.startswith("- ")]
+    return ["---\n" * (place in starts[1:]) + line[2:] for place, line in enumerate(own)]
 
 
 def _dedented(line: Line, by: int) -> str:

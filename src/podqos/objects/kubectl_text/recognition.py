@@ -17,7 +17,16 @@ _TOKENS = (
     *(b"Start Time:", b"LAST SEEN", b"LASTSEEN", b"FIRST SEEN", b"RESTARTS", b"NAME ", b"NAME\t", b"Unschedulable:"),
     *(b"The node was low on ", b"The node had condition: ", b"exceeds the limit ", b"exceeds the total limit of "),
     *(b"exceeded its local ephemeral storage limit", b"    Reason", b"Roles:", b"terminated:", b'"exitCode"'),
-    *(b"- event for ", b"terminated_reason{", b'"terminated":', b'"OOMKilling"', b'"involvedObject"'),
+    *(
+        b"DisruptionTarget",
+        b"phase: Failed",
+        b'"phase": "Failed"',
+        b"- event for ",
+        b"terminated_reason{",
+        b'"terminated":',
+        b'"OOMKilling"',
+        b'"involvedObject"',
+    ),
 )
 _MOST_SEARCHED = 1 << 17
 _OBJECT_WORDS = (b"apiVersion", b"kind", b"items", b"metadata")

@@ -30,7 +30,9 @@ _BEFORE_REASON = re.compile(
 _REASON = re.compile(r"OOM ?Killed(?![\w-])|OutOfMemoryError: Container killed due to memory usage")
 """Of Kubernetes, now and up to 1.0; of Amazon ECS."""
 _WITH_CODE = re.compile(
-    r"(?:^|[:\"'(]\s{0,80}|\s{2,80}| - )OOMKilled \(exit code:? (\d{1,3})\)(?=[\"')]|\s{2}|\s*$)", re.MULTILINE
+    r"(?:^|[:\"'(]\s{0,80}|\s{2,80}| - |\b(?:terminated|exited|failed|killed) with )"
+    r"OOMKilled \(exit code:? (\d{1,3})\)(?=[\"')]|\s{2}|\s*$)",
+    re.MULTILINE,
 )
 # So a claim ends, or goes on with what programs add; prose goes on with words.
 _END = (

@@ -110,9 +110,15 @@ _NOT_BY_KUBELET = {
 }
 _MARKED_SECONDS = 600.0
 _TAINT_MANAGER, _MARKING = "TaintManagerEviction", "Marking for deletion"
-_SCALED_DOWN = "deleting pod for node scale down"
+_ON_REQUEST = {
+    "ScaleDown": "deleting pod for node scale down",
+    "EvictedByVPA": "Pod was evicted by VPA Updater",
+    REASON: "Evicted pod",
+}
+"""The words of the cluster autoscaler, of the autoscaler of sizes, and of Karpenter."""
+_NOTHING = "\0"
 _DESCHEDULED = re.compile(r"pod (?:evicted|eviction)(?: from (\S{1,253}) node)? by sigs\.k8s\.io/descheduler\s{0,8}$")
-"""The cluster autoscaler's words, and the descheduler's; its reasons are the names of its plugins."""
+"""The reasons of its events are the names of its plugins."""
 
 
 class TraceSource(StrEnum):
@@ -237,12 +243,12 @@ def event_trace(event: Event) -> EvictionTrace | None:
     if about.kind not in {"", "Pod"} or not (about.name or about.kind):
         return None
     message = None
-    if event.reason == REASON:
+    if event.reason == REASON and not text.startswith(_ON_REQUEST[REASON]):
         message = read_message(text)
         cause = _cause(message, text)
     elif event.reason == _TAINT_MANAGER and text.startswith(_MARKING):
         cause = EvictionCause.TAINT
-    elif (event.reason == "ScaleDown" and text.startswith(_SCALED_DOWN)) or _DESCHEDULED.match(text):
+    elif text.startswith(_ON_REQUEST.get(event.reason, _NOTHING)) or _DESCHEDULED.match(text):
         cause = EvictionCause.EVICTION_API
     elif event.reason in _BY_EVENT:
         cause = _BY_EVENT[event.reason]

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from msgspec import Struct
 
-from podqos.eviction.message_reading import MessageKind, read_message
+from podqos.eviction.message_reading import EvictionMessage, MessageKind, read_message
 from podqos.eviction.messages import NODE_WAS_LOW, THRESHOLD_MET
 from podqos.kernel.message import Message
 from podqos.model.event import Event, EventSource, ObjectReference
@@ -39,6 +39,7 @@ MARKS = (
 )
 """What every line holds that matters in a log."""
 _MOST_HOSTS = 256
+_LEAST_OTHERS = 20
 _MOST_PODS = 2000
 
 _HEADER = re.compile(
@@ -109,6 +110,10 @@ class KubeletLog:
         self._hosts: dict[str, _Reclaim] = {}
         self.is_told = False
         """Whether the last message told anything, if only for those after it."""
+        self.others = 0
+        """How many lines of the kubelet's tell nothing here: of a log that is whole there are many."""
+        self._reclaims = False
+        """Whether anything was ever reclaimed."""
 
     def feed(self, message: Message) -> Iterator[EvictionTrace | NodeSign | Event]:
         """Yield what a message completes; of events those about the end of a container."""
@@ -177,6 +182,7 @@ class KubeletLog:
         at_work = self._at_work(host)
         match what:
             case "reclaim":
+                self._reclaims = True
                 named = _WORD.match(fields.get("resourceName", "") or sentence.rpartition("reclaim ")[2])
                 resource = named[1] if named is not None else ""
                 if resource != at_work.resource:
@@ -215,7 +221,7 @@ class KubeletLog:
         return EvictionTrace(
             TraceSource.KUBELET_LOG,
             name,
-            EvictionCause.NODE_PRESSURE if is_pressure else EvictionCause.LOCAL_STORAGE_LIMIT,
+            EvictionCause.NODE_PRESSURE if is_pressure else self._without_pressure(message),
             at,
             host,
             uid or own_uid.rstrip(")"),
@@ -224,6 +230,11 @@ class KubeletLog:
             at_work.signal,
             tuple(each.partition("(")[0] for each in at_work.ranked),
         )
+
+    def _without_pressure(self, message: EvictionMessage | None) -> EvictionCause:
+        """Return why a pod was evicted that nothing was reclaimed for, unless someone kept too few lines to tell."""
+        is_told = message is not None or self._reclaims or self.others >= _LEAST_OTHERS
+        return EvictionCause.LOCAL_STORAGE_LIMIT if is_told else EvictionCause.UNKNOWN
 
     def _at_work(self, host: str) -> _Reclaim:
         if host not in self._hosts and len(self._hosts) >= _MOST_HOSTS:

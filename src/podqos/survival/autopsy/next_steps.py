@@ -262,7 +262,8 @@ def _of_eviction(eviction: PodEviction, read: WhatWasRead) -> Iterator[NextStep]
         EvictionReason.USAGE_DECIDES,
         EvictionReason.SIGNAL_UNKNOWN,
     }
-    if is_open and node and TraceSource.KUBELET_LOG not in eviction.found_in:
+    is_cut = eviction.reason is EvictionReason.NO_MESSAGE and TraceSource.KUBELET_LOG in eviction.found_in
+    if node and (is_cut or (is_open and TraceSource.KUBELET_LOG not in eviction.found_in)):
         yield NextStep(
             node_log(read, node, eviction.at, "-u kubelet"),
             StepReason.KUBELET_LOG,
