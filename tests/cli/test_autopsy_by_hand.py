@@ -382,6 +382,62 @@ def test_a_status_by_itself_says_why_its_pod_failed(told):
     assert [eviction["cause"] for eviction in answer["evictions"]] == ["CriticalPod"]
 
 
+@pytest.mark.parametrize("before", [(), ("Our exporter writes:",)])
+def test_events_as_exporters_write_them_do_not_say_what_they_are(told, before):
+    line = (
+        f'{{"metadata":{{"name":"web-0.1"}},"reason":"Evicted","message":"{LOW}","source":{{"host":"worker-1"}},'
+        '"firstTimestamp":"2026-11-18T09:00:01Z","involvedObject":{"kind":"Pod","namespace":"shop","name":"web-0"}}'
+    )
+    answer = told(*before, line)
+    (eviction,) = answer["evictions"]
+    assert (eviction["pod"], eviction["node"], answer["read"]["events"]) == ("shop/web-0", "worker-1", 1)
+
+
+def test_the_labels_of_an_alert_name_its_container(told):
+    labels = '(container="api" namespace="shop" pod="api-0" reason="OOMKilled")'
+    (ended,) = told(f"[FIRING:1] ContainerOomKilled {labels}")["terminations"]
+    assert (ended["pod"], ended["container"], ended["cause"]) == ("shop/api-0", "api", "KernelUnreported")
+
+
+@pytest.mark.parametrize(
+    "query", ['{pod="api-0",reason="OOMKilled"}', '(pod="$pod" reason="OOMKilled")', 'reason="OOMKilled"']
+)
+def test_a_query_is_no_alert(told, query):
+    answer = told(f"sum by (pod) (x{query}) > 0") if query.startswith("{") else told(f"expr: {query[1:-1]}")
+    assert not answer["terminations"]
+
+
+def test_what_a_container_is_told_to_print_is_not_its_end(told):
+    answer = told(
+        "Name:         web-0",
+        "Namespace:    shop",
+        "Node:         worker-1/10.0.0.3",
+        "Containers:",
+        "  web:",
+        "    Image:      web",
+        "    Command:",
+        "      sh",
+        "      -c",
+        '      echo Reason: OOMKilled; echo "Exit Code: 137"',
+        "    State:          Running",
+        "    Ready:          True",
+        "QoS Class: BestEffort",
+        "Events:    <none>",
+    )
+    assert not answer["terminations"]
+
+
+def test_a_pod_that_was_evicted_and_is_there_again_was_evicted(told):
+    answer = told(
+        "evicting pod shop/web-0",
+        "pod/web-0 evicted",
+        "$ kubectl get pods -n shop",
+        "NAME    READY   STATUS    RESTARTS   AGE",
+        "web-0   1/1     Running   0          10s",
+    )
+    assert [(eviction["pod"], eviction["cause"]) for eviction in answer["evictions"]] == [("shop/web-0", "EvictionAPI")]
+
+
 def test_an_end_with_its_reason_in_a_sentence(told):
     (ended,) = told("Container web terminated with OOMKilled (exit code 137)")["terminations"]
     assert (ended["cause"], ended["exitCode"]) == ("KernelUnreported", 137)

@@ -124,6 +124,8 @@ class KubeletSide:
         self._signs: list[NodeSign] = []
         self._event_lines = EventLines()
         self._events: list[Event] = []
+        self._logged = set[tuple[str, ...]]()
+        """Events in lines of logs: what kubectl printed may be the same text."""
         self._logged_events: deque[Event] = deque(maxlen=_MOST_EVENTS)
         """Those of logs that are evidence."""
         self._events_seen = 0
@@ -233,6 +235,8 @@ class KubeletSide:
     def _add_logged(self, event: Event) -> None:
         if is_evidence(event):
             self._logged_events.append(event)
+        if len(self._logged) < _MOST_EVENTS:
+            self._logged.add(_key(event))
         self._see(event)
 
     def _see(self, event: Event) -> None:
@@ -292,7 +296,7 @@ class KubeletSide:
         nodes = (*(() if objects is None else objects.of(Node)), *paste.nodes)
         self._pods, self._nodes = pods, {node.name for node in nodes}
         self.add_events(() if objects is None else objects.of(Event))
-        self.add_events(paste.events)
+        self.add_events(event for event in paste.events if _key(event) not in self._logged)
         self.add_events(() if cluster is None else cluster.events)
         self._add(trace for pod in pods if (trace := status_trace(pod)) is not None)
         told = {trace.text.strip() for trace in self._traces}
@@ -424,6 +428,10 @@ class _Nodes:
             capacity.setdefault(Signal.MEMORY, node.status.capacity[MEMORY].value)
         allocatable = None if node is None or not node.status.allocatable else counted(node.status.allocatable)
         return SceneNode(name, pods, {} if seen is None else seen.pods, capacity, allocatable)
+
+
+def _key(event: Event) -> tuple[str, ...]:
+    return event.reason, event.text, event.about.namespace, event.about.name, event.first_at, event.last_timestamp or ""
 
 
 def _is_nameless(sign: NodeSign) -> bool:

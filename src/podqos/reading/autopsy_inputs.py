@@ -230,4 +230,16 @@ def _is_objects(head: bytes) -> bool:
     """Whether a text holds Kubernetes objects: YAML or JSON, but not JSON lines such as an audit log."""
     if _YAML.match(head) or _WATCH.match(head):
         return True
-    return _JSON.match(head) is not None and _AUDIT not in head.partition(b"\n")[0][:4096]
+    first = head.partition(b"\n")[0]
+    return _JSON.match(head) is not None and _AUDIT not in first[:4096] and not _is_exported(first)
+
+
+def _is_exported(first: bytes) -> bool:
+    """Whether a line is an event as exporters write it: without what it is."""
+    if b'"involvedObject"' not in first:
+        return False
+    try:
+        value = json.loads(first)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and "involvedObject" in value and "kind" not in value

@@ -146,4 +146,5 @@ def _end_of_json(lines: Sequence[Line], start: int) -> int:
         value, length = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
         return start
-    return end if not (text[length:].strip() or is_incomplete_pod(value)) else start
+    is_event = isinstance(value, dict) and "kind" not in value and "involvedObject" in value  # as exporters write it
+    return end if not (text[length:].strip() or is_event or is_incomplete_pod(value)) else start

@@ -121,6 +121,7 @@ def _merged(one: PastedPod, other: PastedPod) -> PastedPod:
         status = replace(status, phase="Failed", reason=second.status.reason, message=second.status.message)
     status = replace(
         status,
+        conditions=status.conditions or second.status.conditions,
         container_statuses=_followed(second.status.container_statuses, status.container_statuses),
         init_container_statuses=_followed(second.status.init_container_statuses, status.init_container_statuses),
     )

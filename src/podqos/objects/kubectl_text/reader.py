@@ -118,6 +118,10 @@ class TextReader:
         self._drained: dict[str, str] = {}
         """The namespaces of pods that are evicted at someone's request."""
         self._of_pod: list[Event] = []
+        self._own_lines: list[str] = []
+        """Lines of the description that speak of an OOM."""
+        self._inside: set[str] = set()
+        """The same of all that are whole: what is in them besides states was written by programs."""
         self._tried = 0
         self.tells_of_kills = False
         """Whether a program that kills may say so in it."""
@@ -148,7 +152,8 @@ class TextReader:
         if any(words in text for words in _STATED) and not self._tells_of_an_end():
             from podqos.objects.kubectl_text.stated import stated
 
-            self._stated = stated(text.decode(errors="replace"))
+            lines = text.decode(errors="replace").split("\n")
+            self._stated = stated("\n".join([line for line in lines if line.strip() not in self._inside]))
 
     @property
     def nodes(self) -> Iterator[Node]:
@@ -372,6 +377,8 @@ class TextReader:
         if self._pod is not None:
             if self._pod.is_in_events and self._take_event(line, ObjectReference("Pod")):
                 return True
+            if "OOM" in line.text:
+                self._own_lines.append(line.text)
             self._pod.feed(line, following)
             return self._pod.is_pod and self._is_row_of_other(line)
         return False
@@ -473,6 +480,7 @@ class TextReader:
         if self._pod is not None:
             if self._pod.is_pod:
                 pod = self._pod.pod()
+                self._inside.update(self._own_lines if pod.is_whole else ())
                 if not pod.metadata.name and about.name:
                     pod = replace(pod, metadata=ObjectMeta(name=about.name, namespace=about.namespace))
                 self._add_pod(pod)
@@ -486,7 +494,7 @@ class TextReader:
             if not about.name and (node := _NODE_STATUS.match(event.text)):
                 own = ObjectReference("Node", "", node[1])
             self._add_event(replace(event, involved_object=own))
-        self._of_pod = []
+        self._of_pod, self._own_lines = [], []
         if self._node is not None:
             self._nodes.append(self._node.node())
         self._pod = self._node = None

@@ -71,6 +71,12 @@ _OF_ROW = re.compile(
     rf"^[ \t]{{0,8}}(?:(?P<namespace>{_OWN})/)?(?P<pod>(?=[\d.-]{{0,252}}[a-z])(?=[a-z.]{{0,252}}[\d-]){_OWN})"
     r"(?:\t|  +|: )"
 )
+_LABEL = r"[a-zA-Z_]\w{0,60}=\"[^\"\n]{0,300}\""
+_ALERT = re.compile(
+    rf"\((?P<labels>(?:{_LABEL}[, ]{{1,2}}){{0,60}}reason=\"OOMKilled\"(?:[, ]{{1,2}}{_LABEL}){{0,60}})\)"
+)
+"""The labels of an alert as Alertmanager prints them; in a query they are in braces."""
+_ONE_LABEL = re.compile(r"([a-zA-Z_]\w{0,60})=\"([^\"\n]{0,300})\"")
 _OF_WORKFLOW = re.compile(
     rf"\s{{2,80}}(?P<pod>(?=[a-z.]{{0,252}}-){_OWN})\s{{2,80}}(?:\d{{1,6}}[smhd]){{1,3}}\s{{0,80}}$"
 )
@@ -138,8 +144,20 @@ def stated(text: str) -> Pasted:
             ]:
                 del pods[key]
             pods[found[0]] = found[1], claim.start
-    containers = (*(pod for pod, _ in pods.values()), *rows_of(text), *_of_policies(text))
+    containers = (*(pod for pod, _ in pods.values()), *rows_of(text), *_of_policies(text), *_of_alerts(text))
     return Pasted(containers, events=tuple(islice(_node_ooms(text), _MOST_TRIED)))
+
+
+def _of_alerts(text: str) -> Iterator[PastedPod]:
+    """Yield the containers of alerts, once each."""
+    found = (dict(_ONE_LABEL.findall(alert["labels"])) for alert in islice(_ALERT.finditer(text), _MOST_TRIED))
+    known = {tuple(labels.get(name, "") for name in ("namespace", "pod", "container", "node")) for labels in found}
+    for namespace, pod, container, node in sorted(known):
+        if pod:
+            ended = ContainerState(terminated=ContainerTerminated(reason="OOMKilled", exit_code=None))
+            status = ContainerStatus(name=container, last_state=ended)
+            metadata = ObjectMeta(name=pod, namespace=namespace)
+            yield PastedPod(metadata, PodSpec(node_name=node), FullPodStatus(container_statuses=(status,)))
 
 
 def _of_policies(text: str) -> Iterator[PastedPod]:
