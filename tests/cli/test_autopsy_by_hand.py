@@ -443,18 +443,6 @@ def test_an_end_with_its_reason_in_a_sentence(told):
     assert (ended["cause"], ended["exitCode"]) == ("KernelUnreported", 137)
 
 
-def test_what_the_kubelet_calls_a_nodes_oom_does_not_contradict_the_kernels_words(told):
-    text = told(
-        "LAST SEEN   TYPE      REASON       OBJECT          MESSAGE",
-        "2m          Warning   OOMKilling   node/worker-1   Memory cgroup out of memory: Killed process 7 (a)",
-        "2m          Warning   SystemOOM    node/worker-1   System OOM encountered, victim process: a, pid: 7",
-        output="text",
-    )
-    assert text.startswith("A cgroup reached its limit: a (pid 7) was killed.\n")
-    assert "ran out of memory" not in text
-    assert "the kubelet saw the OOM kill of a (pid 7): see above" in text
-
-
 def test_a_status_as_json_in_a_sentence_is_read_as_json(told):
     status = '{"name":"api","restartCount":5,"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}'
     (ended,) = told(f'Our bot says: {{"containerStatuses":[{status}]}} any idea?')["terminations"]

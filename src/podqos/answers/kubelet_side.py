@@ -444,7 +444,7 @@ def _placed(kills: Sequence[OOMAutopsy], signs: Iterable[NodeSign]) -> tuple[OOM
     """Return kills with the node and the time of the events that quote them."""
     known = list(kills)
     for sign in signs:
-        if sign.kill is not None:
+        if sign.kill is not None and sign.kind is SignKind.OOM_KILLING:
             kill = known[sign.kill]
             known[sign.kill] = replace(kill, host=kill.host or sign.node, at=kill.at or sign.at)
     return tuple(known)

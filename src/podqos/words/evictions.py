@@ -345,8 +345,6 @@ def _system_words(each: NodeSign) -> str:
 
 def _sign_words(each: NodeSign) -> str:
     victim = f": {each.process} (pid {each.pid}) was killed" if each.pid is not None else ""
-    if each.kind is SignKind.SYSTEM_OOM and each.kill is not None:
-        return f"the kubelet saw the OOM kill{victim.removesuffix(' was killed').replace(': ', ' of ')}: see above"
     return _SIGNS[each.kind].format(
         system=_system_words(each),
         victim=victim,
