@@ -16,7 +16,8 @@ from cli.test_autopsy_kubelet import DB, EVENTS, LOW, NODE, WEB, as_list, event,
 from kernel import carriers
 from kernel.oom_logs import CARRIERS, cgroup, killed, machine
 from podqos.cli.main import main
-from podqos.survival.autopsy.next_step import NextStep, StepReason
+from podqos.survival.autopsy.next_step import NextStep, StepReason, host_log
+from podqos.survival.autopsy.what_was_read import WhatWasRead
 from podqos.words.next_steps import steps_words
 
 ROWS = [(7, 1000, 200_000, 100, 0, 100, "python3"), (8, 1000, 100_000, 100, 0, 100, "sh")]
@@ -255,6 +256,19 @@ def test_a_system_without_a_journal_is_known_by_its_log(capsys, tmp_path, carrie
     _, out, _ = autopsy(capsys, tmp_path / "log")
     assert f"  {step}" in out
     assert "journalctl" not in out
+
+
+def test_what_only_begins_like_an_address_is_in_no_command():
+    read = WhatWasRead(is_talos=True)
+    assert host_log(read, "", "fe80::1%$(reboot)") == host_log(read, "", "10.0.0.5; reboot") == host_log(read, "", "")
+    assert host_log(read, "", "fe80::1").startswith("talosctl -n fe80::1 dmesg")
+
+
+def test_talos_is_asked_at_the_address_that_its_log_names(capsys, tmp_path):
+    asked = "x invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0"
+    (tmp_path / "log").write_text(carriers.CARRIERS["talos"]([asked]).replace(carriers.HOST, "10.0.0.5"))
+    _, out, _ = autopsy(capsys, tmp_path / "log")
+    assert "  talosctl -n 10.0.0.5 dmesg | podqos autopsy -\n    - the kernel log there" in out
 
 
 @pytest.mark.parametrize(("namespace", "command"), [("shop", "podqos autopsy -n shop"), ("bank", "podqos autopsy -A")])

@@ -67,9 +67,10 @@ def _step_words(step: NextStep, on_host: Collection[str]) -> StepWords:
     of, on = (f" {word} {step.node}" if step.node else "" for word in ("of", "on"))
     victim = "it" if step.pod else "anything"
     why = _WHY[step.reason].format(of=of, on=on or " on that machine", victim=victim)
+    if step.command.startswith("talosctl"):
+        _, _, why = why.partition(": ")
     if step.command.startswith(TALOS):
-        _, _, what = why.partition(": ")
-        why = f"add -n and the address of {step.node or 'the node'}: {what}"
+        why = f"add -n and the address of {step.node or 'the node'}: {why}"
     if step.reason is StepReason.REST_OF_REPORT and step.node in on_host:
         why = f"the same, if {step.node} is a Kubernetes node"
     if step.command.endswith("> pods.json"):

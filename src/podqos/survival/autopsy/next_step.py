@@ -15,6 +15,7 @@ import re
 import shlex
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from ipaddress import ip_address
 
 from msgspec import Struct
 
@@ -25,6 +26,7 @@ _NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?")
 _CONTAINER = re.compile(r"[A-Za-z0-9][\w.-]{0,252}", re.ASCII)
 _UID = re.compile(r"[0-9a-f][0-9a-f-]{7,63}")
 TALOS = "talosctl dmesg"
+"""Without the address of the node, which only those who run it know."""
 _BEFORE, _AFTER = timedelta(minutes=5), timedelta(minutes=2)
 _EPOCH = re.compile(r"\d{9,11}(?:\.\d{1,9})?", re.ASCII)
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?(?: ?(UTC|Z|[+-]\d\d:?\d\d))?", re.ASCII)
@@ -113,16 +115,23 @@ def node_log(read: WhatWasRead, node: str, at: str, journal: str = "-k") -> str:
     debug = f"{kubectl(read)} debug node/{node} -it --image=busybox --profile=sysadmin"
     if read.lacks_journal:
         return f"{debug} -- dmesg | {podqos_with(read)}"  # the image's own: the ring buffer is that of the machine
-    return f"{debug} -- chroot /host {host_log(read, at, journal)}"
+    return f"{debug} -- chroot /host {host_log(read, at, node, journal)}"
 
 
-def host_log(read: WhatWasRead, at: str, journal: str = "-k") -> str:
-    """Return the command that does so on the machine itself, or where talosctl knows it."""
+def host_log(read: WhatWasRead, at: str, host: str, journal: str = "-k") -> str:
+    """Return the command that does so on the machine itself, or where talosctl knows it: by its address."""
     if read.is_talos:
-        return f"{TALOS} | {podqos_with(read)}"
+        return f"{f'talosctl -n {host} dmesg' if _is_address(host) else TALOS} | {podqos_with(read)}"
     if read.lacks_journal:
         return f"sudo dmesg | {podqos_with(read)}"
     return f"journalctl {journal}{_window(at)} -o short-iso --no-pager | {podqos_with(read)}"
+
+
+def _is_address(host: str) -> bool:
+    try:
+        return "%" not in host and bool(ip_address(host))  # anything may stand behind a percent sign
+    except ValueError:
+        return False
 
 
 def pod_options(pod: str) -> tuple[str, str]:

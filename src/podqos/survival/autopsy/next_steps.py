@@ -110,7 +110,7 @@ def _of_kill(kill: OOMAutopsy, read: WhatWasRead) -> Iterator[NextStep]:
         node = _node_of(kill.host, read)
         is_of_pods = bool(kill.pod_uid) or _KUBEPODS in f"{kill.cgroup}{kill.victim_cgroup}" or read.is_of_kubernetes
         if not (is_of_pods and node):
-            yield NextStep(host_log(read, kill.at), StepReason.REST_ON_HOST, node=_called(kill.host, node))
+            yield NextStep(host_log(read, kill.at, kill.host), StepReason.REST_ON_HOST, node=_called(kill.host, node))
         if node:
             yield NextStep(
                 node_log(read, node, kill.at),
@@ -142,7 +142,7 @@ def _of_host(host: str, at: str, read: WhatWasRead) -> Iterator[NextStep]:
     if node and read.is_of_kubernetes:
         yield from _kernel_check(read, node, at)
     else:
-        yield NextStep(host_log(read, at), StepReason.KERNEL_LOG_ON_HOST, node=_called(host, node))
+        yield NextStep(host_log(read, at, host), StepReason.KERNEL_LOG_ON_HOST, node=_called(host, node))
 
 
 def _node_of(host: str, read: WhatWasRead) -> str:
@@ -287,7 +287,9 @@ def _of_sign(sign: NodeSign, read: WhatWasRead) -> Iterator[NextStep]:
             command = f"{kubectl(read)} get events -A --field-selector reason={sign.kind.value} -o json"
             yield NextStep(f"{command} | {podqos_with(read)}", StepReason.NODE_OF_EVENT)
         else:
-            yield NextStep(host_log(read, sign.at), StepReason.KERNEL_LOG_ON_HOST, node=_called(sign.node, node))
+            yield NextStep(
+                host_log(read, sign.at, sign.node), StepReason.KERNEL_LOG_ON_HOST, node=_called(sign.node, node)
+            )
     elif sign.kind is SignKind.REBOOTED:
         yield from _kernel_check(read, node, sign.at, journal=_ANY_BOOT)
     elif sign.kind is SignKind.NOT_READY and node and not (read.nodes and sign.at):
