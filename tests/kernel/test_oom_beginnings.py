@@ -146,6 +146,11 @@ def test_of_lines_that_a_report_has_once_and_that_differ_each_is_of_an_oom_of_it
     assert len(read([CARRIERS[carrier](line) for line in (one, one, one[:30])])) == 1
 
 
+def test_usage_and_limit_without_failures_are_no_oom_of_their_own():
+    lines = [f"app[{at}]: cache: memory: usage {at}kB, limit 900kB" for at in range(9)]
+    assert len(read(lines)) == 1
+
+
 def test_of_lines_that_a_report_has_once_those_of_another_time_are_of_another_oom():
     line = "Task in /docker/a killed as a result of limit of /docker"
     times = [report.at for report in read([f"[  100.1] {line}", f"[  100.1] {line}", f"[  250.2] {line}"])]

@@ -52,7 +52,8 @@ def is_anothers(report: OOMReport, text: str, at: str) -> bool:
     other = OOMReport()
     read_line(other, text, is_other=False)
     if other.counters:
-        return other.counters["memory"] != report.counters["memory"]
+        counter = other.counters["memory"]
+        return counter.failures is not None and counter != report.counters["memory"]  # the kernel writes how many
     if other.task_cgroup is None:
         return False  # it was broken
     if report.task_cgroup != other.task_cgroup or (other.oom_cgroup and report.oom_cgroup != other.oom_cgroup):
