@@ -1,99 +1,41 @@
-"""What the house still has too much of, by file: numbers that may only fall.
+"""How large each package is, and which files are too long: numbers that fall, and rise only with a reason.
 
-Outside ``cli`` nothing knows how an option is spelled: texts name the field (``podqos.naming``), and ``cli`` says which
-option that is. No function has more than six parameters: what belongs together has a name. ``ratchets.toml`` holds how
-much a file has too much. Who lowers a number writes it down::
+A package that grows fails a test. Delete something; or raise its number in a commit that says why. The file of numbers,
+``ratchets.toml``, is written again by::
 
     python tests/ratchets.py
 
-It lowers what has fallen and raises nothing. ``test_architecture.py`` compares.
+No file has more than 800 lines. Those that have are listed, and may only shrink.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 import tomllib
-from argparse import Action
-from collections.abc import Iterator
 from pathlib import Path
-
-from podqos.cli.command_list import COMMANDS, parser_of
-from podqos.cli.parser import CommandParser, subcommands
 
 SOURCE = Path(__file__).resolve().parents[1] / "src/podqos"
 HELD = Path(__file__).with_suffix(".toml")
-MOST_PARAMETERS = 6
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
-
-# Files whose texts with two hyphens are options of other programs, a command line in full, or documentation.
-OTHERS = {
-    "controllers/drain.py": "kubectl drain",
-    "host/runtimes/containerd.py": "ctr",
-    "host/runtimes/podman.py": "podman",
-    "host/runtimes/runc.py": "runc",
-    "library/missing_page.py": "pip, pipx and uv",
-    "qos/run_flags.py": "docker run and podman run",
-    "reading/live_log.py": "journalctl",
-    "survival/autopsy/next_step.py": "kubectl, journalctl, and podqos autopsy in full",
-    "survival/autopsy/next_steps.py": "kubectl and journalctl",
-    "report/check/document.py": "docs/reference/checks.md, the page about podqos check",
-    "reading/revisions.py": "git",
-    "web/guard_installation.py": "podqos guard, in the manifest of a DaemonSet",
-    "web/installation.py": "podqos exporter and webhook, in the manifest of a Deployment",
-}
+LONGEST = 800
+_MARGIN = 50
+"""A package may grow by less than so many lines (statements: half of it) before it counts."""
 
 Counts = dict[str, dict[str, int]]
-"""What is counted → file, from the package on → how often."""
+"""What is counted → package or file → how much."""
 
 
 def counted() -> Counts:
     """Count what there is now."""
-    own = {name for command in COMMANDS for each in options_of(parser_of(command)[0]) for name in each.option_strings}
-    counts: Counts = {"flags": {}, "invalid-option": {}, "parameters": {}}
+    counts: Counts = {"lines": {}, "statements": {}, "long-files": {}}
     for path in sorted(SOURCE.rglob("*.py")):
-        name = path.relative_to(SOURCE).as_posix()
-        text = path.read_text()
-        tree = ast.parse(text)
-        counts["parameters"][name] = parameters_beyond(MOST_PARAMETERS, tree)
-        if not name.startswith("cli/") and ("InvalidOption" in text or not own.isdisjoint(_OPTION.findall(text))):
-            said = () if name in OTHERS else _texts(tree)
-            counts["flags"][name] = sum(option in own for text in said for option in _OPTION.findall(text))
-            counts["invalid-option"][name] = sum(_is_invalid_option(node) for node in ast.walk(tree))
-    return {what: {file: number for file, number in files.items() if number} for what, files in counts.items()}
-
-
-def options_of(parser: CommandParser) -> Iterator[Action]:
-    """Yield the options of a command and of what is below it."""
-    for action in parser._actions:
-        if action.option_strings:
-            yield action
-        for below in subcommands(action).values():
-            yield from options_of(below)
-
-
-def _texts(tree: ast.AST) -> Iterator[str]:
-    """Yield the texts of a module that are no docstrings: those that somebody may be shown."""
-    nodes = list(ast.walk(tree))
-    documentation = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-    for node in nodes:
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
-            yield node.value
-
-
-def parameters_beyond(most: int, tree: ast.AST) -> int:
-    """Return how many parameters functions have beyond so many; ``self``, ``cls`` and ``*names`` are not counted."""
-    functions = [node.args for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
-    numbers = [
-        sum(each.arg not in {"self", "cls"} for each in (*found.posonlyargs, *found.args, *found.kwonlyargs))
-        for found in functions
-    ]
-    return sum(number - most for number in numbers if number > most)
-
-
-def _is_invalid_option(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and node.id == "InvalidOption"
+        name, text = path.relative_to(SOURCE), path.read_text()
+        package, lines = name.parts[0] if len(name.parts) > 1 else "podqos", text.count("\n")
+        statements = sum(isinstance(node, ast.stmt) for node in ast.walk(ast.parse(text)))
+        counts["lines"][package] = counts["lines"].get(package, 0) + lines
+        counts["statements"][package] = counts["statements"].get(package, 0) + statements
+        if lines > LONGEST:
+            counts["long-files"][name.as_posix()] = lines
+    return counts
 
 
 def held() -> Counts:
@@ -101,23 +43,24 @@ def held() -> Counts:
     return tomllib.loads(HELD.read_text())
 
 
-def lowered(before: Counts, now: Counts) -> Counts:
-    """Return the numbers that have fallen, and of the others those before."""
-    return {
-        what: {
-            file: min(number, now[what].get(file, 0)) for file, number in files.items() if now[what].get(file, 0)
-        }
-        for what, files in before.items()
-    }  # fmt: skip
+def grown(before: Counts, now: Counts) -> list[str]:
+    """Return what exceeds its number, in words."""
+    return [
+        f"{what} of {name}: {most} -> {number}"
+        for what, numbers in now.items()
+        for name, number in numbers.items()
+        if number > (most := before[what].get(name, 0))
+    ]
 
 
-def write(counts: Counts) -> None:
-    """Hold these numbers."""
-    lines = ["# What may only fall: see ratchets.py."]
-    for what, files in counts.items():
-        lines += ["", f"[{what}]", *(f'"{file}" = {number}' for file, number in sorted(files.items()))]
-    HELD.write_text("\n".join(lines) + "\n")
+def written(now: Counts) -> str:
+    """Return the file that holds these numbers, rounded up so that not every line needs a commit of its own."""
+    lines = ["# What may only fall, or rise in a commit that says why: see ratchets.py."]
+    for what, numbers in now.items():
+        step = {"lines": _MARGIN, "statements": _MARGIN // 2}.get(what, 1)
+        lines += ["", f"[{what}]", *(f'"{name}" = {-(-number // step) * step}' for name, number in numbers.items())]
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    write(lowered(held(), counted()) if HELD.exists() else counted())
+    HELD.write_text(written(counted()))

@@ -116,10 +116,14 @@ def test_a_hook_runs_a_command_of_podqos_on_the_files_of_a_commit(hook):
 
 
 def test_the_hook_that_fixes_fixes():
-    path = Path("accidental/article-service.yaml")
-    before = path.read_text()
+    path = Path("rounded.yaml")
+    amounts = "requests: {cpu: 1, memory: 4G}, limits: {cpu: 1, memory: 4Gi}"
+    path.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"
+        f"spec:\n  containers:\n  - {{name: web, image: web, resources: {{{amounts}}}}}\n"
+    )
     assert shell(f"{HOOKS['podqos-fix']['entry']} {path}").returncode == 0
-    assert len(path.read_text().splitlines()) == len(before.splitlines()) + 3
+    assert "requests: {cpu: 1, memory: 4Gi}" in path.read_text()
 
 
 @pytest.mark.parametrize(

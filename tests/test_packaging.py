@@ -39,7 +39,6 @@ def checkout(tmp_path: Path) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "tools", tmp_path / "tools")
-    shutil.copytree(ROOT / "man", tmp_path / "man")
     for name in ("__init__.py", "version.py", "report/__init__.py", "cli/main.py"):
         (tmp_path / "src/podqos" / name).parent.mkdir(exist_ok=True, parents=True)
         shutil.copy(ROOT / "src/podqos" / name, tmp_path / "src/podqos" / name)
@@ -246,11 +245,6 @@ def test_an_sdist_carries_the_page(checkout):
         assert any(name.endswith(PAGE) for name in packed.getnames())
 
 
-def test_a_wheel_carries_the_manual_page(checkout):
-    assert build(checkout, "build_wheel").returncode == 0
-    assert any(name.endswith(".data/data/share/man/man1/podqos.1") for name in wheel_names(checkout))
-
-
 def test_an_editable_installation_needs_no_page(checkout):
     assert build(checkout, "build_editable").returncode == 0
     assert len(wheel_names(checkout)) > 1
@@ -410,6 +404,7 @@ def test_every_extra_that_a_message_names_exists():
     named = {
         extra
         for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *(ROOT / "src").rglob("*.py")]
+        if path.name != "CHANGELOG.md"  # names what there was
         for extras in re.findall(r"podqos\[([a-z,]+)\]", path.read_text())
         for extra in extras.split(",")
     }
@@ -476,5 +471,5 @@ def test_an_archive_for_krew_needs_a_wheel(tmp_path):
     assert "make dist" in done.stderr
 
 
-def test_the_programs_that_kubectl_looks_for_are_installed():
-    assert {"kubectl-podqos", "kubectl_complete-podqos"} <= PROJECT["project"]["scripts"].keys()
+def test_the_program_that_kubectl_looks_for_is_installed():
+    assert "kubectl-podqos" in PROJECT["project"]["scripts"]

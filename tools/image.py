@@ -105,7 +105,7 @@ def podqos_layer(base: RootFilesystem, wheels: Path) -> bytes:
         command = [*pip, "--find-links", str(wheels), "--target", str(site), "podqos[webhook]"]
         if subprocess.run(command, check=False).returncode:  # noqa: S603 - our own pip
             raise Unusable(f"{wheels}: not the wheels of podqos and of what it depends on (pip's words are above)")
-        for name in ("bin", "share"):  # scripts for this Python, and the manual page
+        for name in ("bin", "share"):  # scripts for this Python, and what else is shared
             shutil.rmtree(site / name, ignore_errors=True)
         (root / PREFIX / "bin").mkdir()
         (root / PREFIX / "bin" / "python").symlink_to(f"/{base.folder}/python3.{base.minor}")

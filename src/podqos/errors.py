@@ -22,7 +22,7 @@ documents are looked at one by one, a bug only costs the answer about its own (`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 Spelled = Callable[[str], str]
 """Returns a text with the fields that it names (``naming``) as the reader spells them."""
@@ -89,6 +89,30 @@ class InvalidManifest(InputError):
 
 class InvalidConfiguration(InputError):
     """A kubelet setting with which the kubelet would not start."""
+
+    more: tuple[InvalidConfiguration, ...] = ()
+    """What else is wrong with the same settings."""
+    rest: object = None
+    """The settings without what is wrong, where they are looked at further."""
+
+    @classmethod
+    def of(cls, errors: Iterable[InvalidConfiguration]) -> InvalidConfiguration | None:
+        """Return all errors as one, each once; None if there are none."""
+        first, *more = {(error.where, error.what): error for error in errors}.values() or (None,)
+        if first is not None:
+            first.more = tuple(more)
+        return first
+
+    @property
+    def all(self) -> tuple[InvalidConfiguration, ...]:
+        """Each on its own."""
+        return (self, *self.more)
+
+    def placed(self, where: Spelled, fix: Spelled = lambda text: text) -> InvalidConfiguration:
+        """Return the same errors, named as ``where`` and ``fix`` say."""
+        placed = [InvalidConfiguration(each.what, where=where(each.where), fix=fix(each.fix)) for each in self.all]
+        placed[0].more = tuple(placed[1:])
+        return placed[0]
 
 
 class InvalidArgument(InputError):

@@ -1,4 +1,4 @@
-"""Prometheus' text format, counters and histograms, and the former names of renamed metrics.
+"""Prometheus' text format, counters and histograms.
 
 Sources: https://prometheus.io/docs/instrumenting/exposition_formats/, https://prometheus.io/docs/practices/naming/.
 """
@@ -8,40 +8,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Default upper bounds of histogram buckets, in seconds."""
 _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 Labels = tuple[tuple[str, str], ...]
-
-
-class FormerName(Struct, frozen=True):
-    """The name of a metric before it was renamed, and the former names of its labels."""
-
-    name: str
-    labels: Mapping[str, str] = {}
-
-
-FORMER_NAMES_UNTIL = "0.2"
-"""The release that no longer exports them."""
-FORMER_NAMES = {
-    "podqos_guard_enforcing": FormerName("podqos_guard_enforces"),
-    "podqos_guard_evictions_blocked": FormerName("podqos_guard_held_back", {"reason": "why"}),
-    "podqos_guard_pod_cache_age_seconds": FormerName("podqos_guard_knowledge_age_seconds"),
-    "podqos_guard_pod_terminations_total": FormerName("podqos_guard_deaths_total"),
-    "podqos_node_memory_oom_headroom_bytes": FormerName("podqos_node_memory_kernel_left_bytes"),
-    "podqos_node_time_to_eviction_seconds": FormerName("podqos_node_memory_pressure_seconds"),
-    "podqos_pods_qos_mismatch": FormerName("podqos_pods_stored_otherwise"),
-    "podqos_webhook_audit_lines_dropped_total": FormerName("podqos_webhook_audit_dropped_total"),
-    "podqos_webhook_connection_timeouts_total": FormerName("podqos_webhook_timed_out_total"),
-    "podqos_webhook_http_errors_total": FormerName("podqos_webhook_refused_total"),
-    "podqos_webhook_last_reload_successful": FormerName("podqos_webhook_is_current"),
-    "podqos_webhook_mutations_total": FormerName("podqos_webhook_mutated_total"),
-}
-"""By the current name. ``family`` exports both with the same values, so that dashboards survive an upgrade."""
 
 
 class Counter:
@@ -94,19 +66,7 @@ class Histogram:
 
 
 def family(name: str, kind: str, about: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> Iterator[str]:
-    """Yield a metric, and once more under its former name if it was renamed."""
-    former = FORMER_NAMES.get(name)
-    if former is None:
-        yield from _family(name, kind, about, samples)
-        return
-    both = list(samples)
-    yield from _family(name, kind, about, both)
-    about = f"Deprecated: use {name}. Will be removed in podqos {FORMER_NAMES_UNTIL}."
-    renamed = (({former.labels.get(label, label): text for label, text in labels.items()}, n) for labels, n in both)
-    yield from _family(former.name, kind, about, renamed)
-
-
-def _family(name: str, kind: str, about: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> Iterator[str]:
+    """Yield a metric."""
     yield f"# HELP {name} {about}"
     yield f"# TYPE {name} {kind}"
     for labels, value in samples:

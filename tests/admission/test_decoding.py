@@ -194,7 +194,7 @@ def test_whatever_is_read_can_be_judged(value):
     not_judged(manifest)
     pod = read_pod(manifest)
     if isinstance(pod, Pod):
-        assert validate_new_pod(pod, manifest["spec"])
+        assert validate_new_pod(pod)
 
 
 def test_an_object_of_bottomless_depth_is_a_bad_request():

@@ -259,29 +259,13 @@ def test_a_pod_that_never_restarts_cannot_restart_for_a_resize():
     ]
 
 
-@pytest.mark.parametrize(
-    ("part", "words"),
-    [
-        pytest.param({"livenessProbe": {}}, "livenessProbe: Forbidden: may not be set for", id="probe"),
-        pytest.param({"lifecycle": {"preStop": {}}}, "lifecycle: Forbidden: may not be set for", id="lifecycle"),
-        pytest.param(
-            {"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]},
-            'resizePolicy[0].restartPolicy: Invalid value: "RestartContainer": must not be set to',
-            id="resize-policy",
-        ),
-    ],
-)
-def test_what_only_running_containers_have_is_for_sidecars_only(part, words):
-    init = {"name": "i", "image": "app:1"} | part
+def test_only_sidecars_restart_for_a_resize():
+    policy = {"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]}
+    init = {"name": "i", "image": "app:1"} | policy
     (complaint,) = complaints({"initContainers": [init]})
+    words = 'resizePolicy[0].restartPolicy: Invalid value: "RestartContainer": must not be set to'
     assert complaint.startswith(f"spec.initContainers[0].{words}")
     assert complaints({"initContainers": [init | {"restartPolicy": "Always"}]}) == []
-
-
-def test_a_lifecycle_of_nothing_but_a_stop_signal_is_dropped():
-    """The gate is off: nothing is left of it that could be wrong."""
-    init = {"name": "i", "image": "app:1", "lifecycle": {"stopSignal": "SIGTERM"}}
-    assert complaints({"initContainers": [init]}) == []
 
 
 def test_rules_without_a_policy_are_not_looked_at_in_an_init_container():
@@ -291,19 +275,15 @@ def test_rules_without_a_policy_are_not_looked_at_in_an_init_container():
     ]
 
 
-def test_ephemeral_containers_have_no_resources_no_probes_and_a_target_that_exists():
+def test_ephemeral_containers_have_no_resources_and_a_target_that_exists():
     debug = {"name": "main", "image": "sh", "targetContainerName": "nope"} | {
         "resources": {"requests": {"cpu": "1"}},
-        "ports": [{"containerPort": 80}],
-        "startupProbe": {},
     }
     path = "spec.ephemeralContainers[0]"
     assert complaints({"ephemeralContainers": [debug]}) == [
         f'{path}.name: Duplicate value: "main"',
         f'{path}.targetContainerName: Not found: "nope"',
-        f"{path}.ports: Forbidden: cannot be set for an Ephemeral Container",
         f"{path}.resources: Forbidden: cannot be set for an Ephemeral Container",
-        f"{path}.startupProbe: Forbidden: cannot be set for an Ephemeral Container",
         "spec.ephemeralContainers: Forbidden: cannot be set on create",
     ]
 

@@ -10,7 +10,7 @@ from podqos.advice.checks.bundle import CheckOptions
 
 HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 RESERVED = "kubeReserved: {memory: 1Gi}\nsystemReserved: {memory: 3Gi}\n"
-HARD = "evictionHard: {memory.available: 1Gi}\n"
+HARD = "evictionHard: {memory.available: 1Gi, nodefs.available: 10%}\n"
 
 
 def ids(text, options=None):
@@ -29,9 +29,12 @@ def ids(text, options=None):
             ["PQ404"],
             id="merged defaults watch memory",
         ),
-        pytest.param(RESERVED + "evictionHard: {memory.available: 2%}\n", [], id="a share of the node"),
         pytest.param(
-            RESERVED + "evictionHard: {memory.available: 100Mi}\nkernelMemcgNotification: true\n",
+            RESERVED + "evictionHard: {memory.available: 2%, nodefs.available: 10%}\n", [], id="a share of the node"
+        ),
+        pytest.param(
+            RESERVED
+            + "evictionHard: {memory.available: 100Mi, nodefs.available: 10%}\nkernelMemcgNotification: true\n",
             ["PQ404"],
             id="on cgroup v2 the kernel tells the kubelet nothing",
         ),
@@ -64,7 +67,9 @@ def ids(text, options=None):
             RESERVED + HARD + "evictionMinimumReclaim: {memory.available: 5Gi}\n", [], id="five times is the most"
         ),
         pytest.param(
-            RESERVED + "evictionHard: {memory.available: 1Gi, containerfs.available: 5%}\n", ["PQ410"], id="containerfs"
+            RESERVED + "evictionHard: {memory.available: 1Gi, nodefs.available: 10%, containerfs.available: 5%}\n",
+            ["PQ410"],
+            id="containerfs",
         ),
         pytest.param(HARD + "systemReserved: {memory: 65Gi}\n", ["PQ412"], id="more than there is"),
         pytest.param(RESERVED + "evictionHard: {memory.free: 1Gi}\n", ["PQ412"], id="no such signal"),
@@ -130,7 +135,8 @@ def test_a_patch_that_names_one_threshold_keeps_the_other_defaults():
 
 def test_a_hard_threshold_that_must_rise_takes_the_soft_one_with_it():
     soft = "evictionSoft: {memory.available: 500Mi}\nevictionSoftGracePeriod: {memory.available: 90s}\n"
-    settings = f"{RESERVED}evictionHard: {{memory.available: 100Mi}}\n{soft}evictionMaxPodGracePeriod: 60\n"
+    hard = "evictionHard: {memory.available: 100Mi, nodefs.available: 10%}\n"
+    settings = f"{RESERVED}{hard}{soft}evictionMaxPodGracePeriod: 60\n"
     objects = plain_objects(HEAD + settings)
     (finding,) = check(bundle_of(objects), CheckOptions())
     assert [edit.path for edit in finding.patch.edits] == [
@@ -240,7 +246,7 @@ def test_who_exceeds_most_is_named():
     assert finding.facts.ratio == 2.5
 
 
-INODES = "evictionHard: {{memory.available: 1Gi, {}}}\n"
+INODES = "evictionHard: {{memory.available: 1Gi, nodefs.available: 10%, {}}}\n"
 
 
 @pytest.mark.parametrize(

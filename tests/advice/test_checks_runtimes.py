@@ -54,6 +54,10 @@ def env(name: str, value: str) -> str:
         # Java
         (env("JAVA_TOOL_OPTIONS", "-Xms1g -Xmx2g"), "PQ122"),
         (env("JAVA_OPTS", "-Xmx2048m"), "PQ122"),
+        (env("JAVA_OPTS", "-Xms3g"), "PQ122"),
+        # a quarter of it
+        (env("JAVA_OPTS", "-XX:MaxRAM=8g"), "PQ122"),
+        (env("JAVA_OPTS", "-XX:MaxRAM=4g"), ""),
         (env("ES_JAVA_OPTS", "-Xms1g -Xmx1g"), ""),
         (env("KAFKA_HEAP_OPTS", "-Xmx1900M"), "PQ123"),
         (env("JAVA_TOOL_OPTIONS", "-XX:MaxRAMPercentage=75.0"), ""),

@@ -72,15 +72,6 @@ def test_equals_do_not_die_before_each_other():
     }
 
 
-def test_a_node_is_told_whom_each_of_the_two_would_take():
-    kubelet = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nsystemReserved: {memory: 1Gi}\n"
-    big = "{requests: {cpu: 1, memory: 8Gi}, limits: {cpu: 1, memory: 30Gi, ephemeral-storage: 1Gi}}"
-    text = kubelet + "---\n" + named(pod("{}"), "small") + "---\n" + named(pod(big), "big", 10)
-    told = finding_about(text, "PQ404").consequence
-
-    assert (told.first_evicted, told.first_killed) == ("small", "big")
-
-
 RESOURCES = st.sampled_from(
     [
         "{}",

@@ -171,7 +171,9 @@ def test_a_fraction_of_a_gibibyte_is_a_usual_amount():
 @pytest.mark.parametrize(
     ("limit", "checks"),
     [
-        pytest.param("5Mi", ["PQ117"], id="less than any container needs: another unit was meant"),
+        pytest.param("1Mi", ["PQ128"], id="no error: it may be meant"),
+        pytest.param("4Mi", ["PQ128"], id="4Gi need not be meant"),
+        pytest.param("5M", ["PQ128"], id="the same in megabytes"),
         pytest.param("128m", ["PQ117"], id="milli-bytes"),
         pytest.param("8Mi", ["PQ128"], id="a runtime refuses it"),
         pytest.param("15Mi", ["PQ128"], id="hardly enough to start"),
@@ -218,3 +220,48 @@ def test_a_critical_pod_that_fills_the_disk_is_not_evicted_itself():
 
     assert "other pods are evicted in its place" in critical
     assert "among the first to be evicted" in other
+
+
+REFUSED = """\
+apiVersion: v1
+kind: Pod
+metadata: {{name: p}}
+spec:
+  containers:
+  - {{name: a, image: i, resources: {{requests: {{cpu: 2, memory: {memory}}}, limits: {{cpu: 1, memory: 1Gi}}}}}}
+  - {{name: b, image: i, resources: {{requests: {{cpu: {cpu}}}}}}}
+"""
+
+
+def test_units_are_looked_at_in_a_pod_that_is_refused_for_something_else():
+    text = REFUSED.format(memory="512m", cpu="500M")
+    assert sorted((each.check, each.container) for each in check_text(text) if each.severity == "error") == [
+        ("PQ111", "a"),
+        ("PQ117", "a"),
+        ("PQ117", "b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("resources", "so"),
+    [
+        ("{requests: {cpu: 500M, memory: 1Gi}, limits: {memory: 1Gi}}", "no pods are created or scheduled"),
+        ("{requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 500M, memory: 1Gi}}", "the limit is never reached"),
+        ("{limits: {cpu: 1, memory: 512m}}", "the container is OOM-killed as it starts"),
+        ("{requests: {cpu: 1, memory: 512m}, limits: {memory: 1Gi}}", "evicted once it uses more than it requests"),
+    ],
+)
+def test_a_wrong_unit_has_the_consequence_of_its_own_amount(resources, so):
+    (finding,) = found(pod(resources), "PQ117")
+    said_of_it = consequence(finding)
+    assert so in said_of_it
+    assert ("evicted" in said_of_it) == ("evicted" in so)
+
+
+def test_a_memory_volume_below_a_limit_ends_its_container_and_not_the_pod():
+    volume = "volumes: [{name: cache, emptyDir: {medium: Memory}}]"
+    limited = pod("{requests: {cpu: 1, memory: 1Gi}, limits: {memory: 1Gi}}", extra=volume)
+    (finding,) = found(limited, "PQ109")
+    assert consequence(finding).startswith("files there count as memory")
+    (finding,) = found(pod("{requests: {cpu: 1, memory: 1Gi}}", extra=volume), "PQ109")
+    assert "evicted once it uses more than it requests" in consequence(finding)

@@ -22,7 +22,7 @@ from podqos.manifest.encoding import json_line
 from podqos.reading.snapshot_files import read_snapshot
 from podqos.report.cluster.metrics import overview_metrics
 from podqos.web.ui.pages import page_about
-from podqos.web.ui.source_files import read_given
+from podqos.web.ui.source_files import read_given, read_paths
 
 SECONDS: Counter[str] = Counter()
 """What the commands took so far, for whoever wants to know what the tests spend their time with."""
@@ -155,6 +155,27 @@ class Asking:
     def cluster(self) -> Any:
         """Return what the page shows of the cluster."""
         return json.loads(json_line(self.page.cluster()))
+
+    @cached_property
+    def files(self) -> Any:
+        """Return what the page shows of the cluster of the files, whose version is the newest."""
+        return json.loads(json_line(self.page_of_files.cluster()))
+
+    @cached_property
+    def page_of_files(self) -> Page:
+        """Return the page of manifests, Node, kubelet and usage."""
+        names = ("pods.yaml", "node.yaml", "kubelet.yaml", "usage.csv")
+        return page_about(read_given({name: (self.directory / name).read_bytes() for name in names}))
+
+    @cached_property
+    def page_of_scenario(self) -> Page:
+        """Return the page of the scenario in which a container grows: as it begins."""
+        return page_about(read_paths([self.file("phase-1.yaml")]))
+
+    @cached_property
+    def scenario(self) -> Any:
+        """Return what the page shows of the cluster of that scenario."""
+        return json.loads(json_line(self.page_of_scenario.cluster()))
 
     def pod_page(self, pod: str) -> Any:
         """Return what the page shows of a pod."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from agreement.question import Question
-from agreement.questions import answer, growth, headroom, orders, pods, room
+from agreement.questions import answer, growth, headroom, orders, pods, room, saving
 
 QUESTIONS: tuple[Question, ...] = tuple(
     each
-    for module in (pods, orders, growth, headroom, room, answer)
+    for module in (pods, orders, growth, headroom, room, answer, saving)
     for each in vars(module).values()
     if isinstance(each, Question)
 )

@@ -82,6 +82,12 @@ class Setting(NamedTuple):
         return self.cgroup == "v1" and self.kubelet.get("kernelMemcgNotification", False)
 
     @property
+    def several(self) -> tuple[tuple[str, str], ...]:
+        """Return containers that grow at once: the one that grows, and the last two that the table is about."""
+        able = [each for each in self.usage if each[0] in self.measured]
+        return (*dict.fromkeys((self.growing, *able[-2:])),)
+
+    @property
     def begins_seconds(self) -> int:
         """Return when the container begins to grow in a simulation.
 
@@ -152,11 +158,12 @@ class Setting(NamedTuple):
         (directory / "limits.csv").write_text("".join(["pod,container,memory\n", *rows]))
         (directory / "cluster.json").write_bytes(b"".join(line + b"\n" for line in _cluster(self, node, classes)))
         for phase, seconds in enumerate(PHASE_SECONDS):
-            self.write_scenario(directory / f"phase-{phase}.yaml", seconds)
+            self.write_scenario(directory / f"phase-{phase}.yaml", seconds, self.growing)
+            self.write_scenario(directory / f"several-{phase}.yaml", seconds, *self.several)
         self.write_placement(directory / "placement.yaml")
 
-    def write_scenario(self, path: Path, phase_seconds: int) -> None:
-        """Write a scenario in which the container grows and the kubelet looks first after ``phase_seconds``.
+    def write_scenario(self, path: Path, phase_seconds: int, *growing: tuple[str, str]) -> None:
+        """Write a scenario in which containers grow and the kubelet looks first after ``phase_seconds``.
 
         Growth begins at a multiple of the time between two looks, so the next look comes ``phase_seconds`` after that.
         """
@@ -166,7 +173,7 @@ class Setting(NamedTuple):
             for each in running(pod):
                 used = self.usage[key(pod), each["name"]]
                 memory: object = used.memory_bytes
-                if (key(pod), each["name"]) == self.growing:
+                if (key(pod), each["name"]) in growing:
                     memory = f"{used.memory_bytes} + {self.rate} per second at {self.begins_seconds}s"
                 containers[each["name"]] = {"memory": memory, "inactiveFile": used.inactive_bytes}
             demands.append({"workload": f"{key(pod)}", "containers": containers})

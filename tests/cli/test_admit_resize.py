@@ -34,7 +34,7 @@ def admit(capsys, tmp_path):
         old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
         old.write_text("---\n".join(stored))
         new.write_text(resized)
-        code = main(["admit", "-f", str(old), "--resize", str(new), "--name", "web", *options])
+        code = main(["admit", "-f", str(old), "pod/web", "--resize", str(new), *options])
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 

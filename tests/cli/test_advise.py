@@ -238,65 +238,13 @@ def test_amounts_that_nobody_knows_are_named(capsys, tmp_path):
     assert "Deployment default/new: choose the requests and limits of new" in err
 
 
-class Terminal(io.StringIO):
-    """Somebody who answers."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def test_questions_are_asked_on_a_terminal(capsys, monkeypatch):
-    """The beginning of a word is enough, a wrong answer is asked again, an empty one is the default."""
-    monkeypatch.setattr("sys.stdin", Terminal("web\ny\nhigh\nsometimes\nsp\n"))
-    code, out, err = advise(capsys, "--ask", "-o", "json")
-    assert code == 0
-    (workload,) = json.loads(out)["workloads"]
-    assert workload["workload"] == "Deployment default/web"
-    assert workload["description"] == {
-        "latencySensitive": True,
-        "restartCost": "high",
-        "burstPattern": "spiky",
-        "keepsState": False,
-        "slowStart": False,
-    }
-    assert "one of steady, spiky, bursty" in err
-
-
-def test_only_what_is_not_described_is_asked(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("sys.stdin", Terminal("\n" * 5))
-    code, out, _ = advise(capsys, "-f", SCENARIO / "platform" / "debug-tools.yaml", "--ask", "-o", "json")
-    assert code == 0
-    assert json.loads(out)["workloads"][0]["wantedClass"] == "Burstable"
-
-
-def test_answers_that_end_too_early_are_bad_input(capsys, monkeypatch):
-    monkeypatch.setattr("sys.stdin", Terminal("web\n"))
-    code, _, err = advise(capsys, "--ask")
-    assert code == 2
-    assert "the input ended before every question was answered" in err
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(["--ask"], "cannot ask: standard input is not a terminal", id="no-terminal"),
+        pytest.param(["--ask"], "unknown option --ask (describe workloads with annotations", id="asked"),
         pytest.param([], "nothing to advise about", id="nothing"),
         pytest.param(["-f", SCENARIO / "platform"], "no usage or description for 8 workloads", id="nothing-known"),
         pytest.param(["--describe", "none.yaml"], "none.yaml", id="no-file"),
-        pytest.param(["--node"], "the node's number of cores is missing", id="no-cores"),
-        pytest.param(["--node", "--cores", "0"], "must be above zero, not 0", id="no-core"),
-        pytest.param(["--node", "--cores", "4", "--ask"], "--node and --ask cannot be combined", id="both"),
-        pytest.param(
-            ["--node", "--cores", "4", "--node-memory", "8Gi", "--probability", "2"],
-            "'2' is not a probability",
-            id="chance",
-        ),
-        pytest.param(
-            ["--node", "--cores", "4", "--node-memory", "8Gi", "--growth", "1Gi"], "% of the node's memory", id="growth"
-        ),
-        pytest.param(
-            ["--node", "--cores", "4", "--node-memory", "8Gi", "--soft-grace", "0"], "--soft-grace", id="grace"
-        ),
     ],
 )
 def test_bad_input_is_one_line(capsys, monkeypatch, arguments, message):
@@ -307,7 +255,35 @@ def test_bad_input_is_one_line(capsys, monkeypatch, arguments, message):
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("output", ["text", "manifests"])
+def advised_kubelet(capsys, cores, *arguments):
+    code = main(["thresholds", "--advise", "--node-cpu", cores, *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param([], "the node's number of cores is missing", id="no-cores"),
+        pytest.param(["--node-cpu", "4", "--probability", "2"], "'2' is not a probability", id="chance"),
+        pytest.param(["--node-cpu", "4", "--node-memory", "8Gi", "--growth", "1Gi"], "% of the node's", id="growth"),
+        pytest.param(["--node-cpu", "4", "--soft-grace", "0"], "--soft-grace", id="grace"),
+        pytest.param(["--node-cpu", "4", "-o", "csv"], "-o csv has no advised settings", id="csv"),
+        pytest.param(["--eviction-hard", "memory.available<1Gi"], "--advise and --eviction-hard", id="flag"),
+    ],
+)
+def test_a_kubelet_that_cannot_be_advised_is_one_line(capsys, arguments, message):
+    assert main(["thresholds", "--advise", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_settings_of_a_kubelet_are_elsewhere(capsys):
+    _, _, err = advise(capsys, "--node")
+    assert "unknown option --node (`podqos thresholds --advise` advises kubelet settings)" in err
+
+
 @pytest.mark.parametrize(
     "node",
     [
@@ -315,9 +291,9 @@ def test_bad_input_is_one_line(capsys, monkeypatch, arguments, message):
         pytest.param(("--node-memory", "4Gi"), id="small"),
     ],
 )
-def test_the_advised_kubelet_passes_our_own_judge(capsys, tmp_path, node, output):
+def test_the_advised_kubelet_passes_our_own_judge(capsys, tmp_path, node):
     """``podqos thresholds --strict`` finds nothing wrong with it."""
-    code, out, _ = advise(capsys, "--node", "--cores", "16", *node, "-o", output)
+    code, out, _ = advised_kubelet(capsys, "16", *node)
     assert code == 0
     file = tmp_path / "kubelet.yaml"
     file.write_text(out)
@@ -328,7 +304,7 @@ def test_the_advised_kubelet_passes_our_own_judge(capsys, tmp_path, node, output
 @pytest.mark.parametrize("memory", ["8Gi", "16Gi", "64Gi"])
 def test_the_advised_kubelet_passes_check(capsys, tmp_path, memory):
     node = ("--node-memory", memory)
-    _, out, _ = advise(capsys, "--node", "--cores", "4", *node)
+    _, out, _ = advised_kubelet(capsys, "4", *node)
     (tmp_path / "kubelet.yaml").write_text(out)
     assert main(["check", str(tmp_path / "kubelet.yaml"), *node]) == 0
 
@@ -337,7 +313,7 @@ def test_the_advised_kubelet_passes_check(capsys, tmp_path, memory):
 def test_check_agrees_with_the_advised_kubelet_as_the_advice_says(capsys, tmp_path, memory):
     """It withstands the 50Mi/s that ``check`` assumes; a node too small for that says in a line how they agree."""
     node = ("--node-memory", memory)
-    _, out, _ = advise(capsys, "--node", "--cores", "16", *node)
+    _, out, _ = advised_kubelet(capsys, "16", *node)
     (tmp_path / "kubelet.yaml").write_text(out)
     option = re.search(r"`(options: .*?)`", out.replace("\n# ", " "))
     assert (option is None) == (memory != "4Gi")
@@ -347,10 +323,8 @@ def test_check_agrees_with_the_advised_kubelet_as_the_advice_says(capsys, tmp_pa
 
 
 def test_a_node_as_json_has_its_numbers(capsys):
-    _, out, _ = advise(
+    _, out, _ = advised_kubelet(
         capsys,
-        "--node",
-        "--cores",
         "16",
         "--node-memory",
         "64Gi",

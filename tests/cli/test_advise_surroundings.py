@@ -1,4 +1,4 @@
-"""What stands around a workload has a say in its sizes: LimitRanges, autoscalers, quotas, and its own runtime."""
+"""What stands around a workload has a say in its sizes: LimitRanges, autoscalers and quotas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from podqos.cli.main import main
 
@@ -23,10 +22,6 @@ spec:
       containers:
       - name: web
         image: web:1
-        command: [java, -Xmx3g, -jar, app.jar]
-        env:
-        - {name: OTHER, value: "1"}
-        - {name: GOMEMLIMIT, value: 3GiB}
         resources:
           requests: {cpu: "1", memory: 4Gi}
           limits: {memory: 4Gi}
@@ -74,30 +69,16 @@ def advise(capsys, tmp_path: Path):
     return run
 
 
-def test_runtime_settings_are_lowered_together_with_the_limit(advise):
-    (patch,) = yaml.safe_load_all(advise(WEB, "-o", "patch"))
-    (container,) = patch["spec"]["template"]["spec"]["containers"]
-    # 75 % and 90 % of it
-    assert container["resources"]["limits"] == {"memory": "1115Mi"}
-    assert container["command"] == ["java", "-Xmx836m", "-jar", "app.jar"]
-    assert container["env"] == [{"name": "GOMEMLIMIT", "value": "1003MiB"}]
-    assert "-Xmx3g → -Xmx836m: Java needs to leave room" in advise(WEB)
-
-
-@pytest.mark.parametrize("output", [("-o", "manifests"), ("--patch", "kubectl")], ids=["manifests", "kubectl"])
-def test_every_form_of_the_advice_has_the_runtime_settings(advise, output):
-    out = advise(WEB, *output)
-    assert "-Xmx836m" in out
-    assert "1003MiB" in out
-    assert "-Xmx3g" not in out
-
-
-def test_an_autoscaler_in_percent_of_the_request_makes_more_replicas_of_a_smaller_one(advise):
-    """220m on average in a request of 240m is 92 %, and 50 % is the target."""
+def test_an_autoscaler_in_percent_of_a_request_that_changes_is_named(advise):
     (workload,) = json.loads(advise(WEB + AUTOSCALER, "-o", "json"))["workloads"]
-    scaled = workload["autoscaled"]
-    assert (scaled["replicasBefore"], scaled["replicas"], scaled["sameTargetPercent"]) == (4, 8, 208)
-    assert "replicas 4 → 8; a target of 208 % keeps" in advise(WEB + AUTOSCALER)
+    assert workload["autoscaler"] == "shop/web"
+    assert "HorizontalPodAutoscaler shop/web targets a share of the request" in " ".join(
+        advise(WEB + AUTOSCALER).split()
+    )
+    of_memory = AUTOSCALER.replace(
+        "{type: Utilization, averageUtilization: 50}", "{type: AverageValue, averageValue: 1}"
+    )
+    assert "HorizontalPodAutoscaler" not in advise(WEB + of_memory)
 
 
 def test_a_limit_range_holds_sizes_and_is_named(advise):

@@ -115,48 +115,6 @@ def test_a_number_of_processes_that_is_not_known_is_not_none(told):
     assert "0 processes" not in told(text)
 
 
-def test_android_8_has_a_kill_in_two_lines(told):
-    lines = (
-        "11-18 09:00:01.186   40   40 I lowmemorykiller: Killing 'com.example.a.long.enough.name' (45), uid 1, adj 906",
-        "11-18 09:00:01.186   40   40 I lowmemorykiller:    to free 39444kB because system is under memory pressure",
-    )
-    text = "\n".join(lines)
-    (kill,) = told(text, "json")["userspaceKills"]
-    assert (kill["victim"], kill["pid"], kill["rssBytes"]) == ("com.example.a.long.enough.name", 45, 39444 * 1024)
-    assert kill["at"] == "11-18 09:00:01.186"
-    assert "killed com.example.a.long.enough.name (pid 45, " in told(text)
-
-
-def test_bccs_oomkill_names_the_victim(told):
-    text = (
-        '21:03:39 Triggered by PID 32 ("ntpd"), OOM kill of PID 22 ("perl"), 38506 pages, loadavg: 0.9 0.3 0.3 3/2 27\n'
-    )
-    answer = told(text, "json")
-    (sign,) = answer["nodeEvents"]
-    assert (sign["kind"], sign["process"], sign["pid"]) == ("OOMKilling", "perl", 22)
-    assert answer["nextSteps"][0]["command"].startswith("journalctl -k ")
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "node"),
-    [
-        ("OutOfMemoryError: Container killed due to memory usage\n--\nExit code: 137", "ContainerOOMKilled", ""),
-        (
-            '2026-11-18T09:00:01Z  Terminated  Exit Code: 137, Exit Message: "OOM Killed (137)"',
-            "ContainerOOMKilled",
-            "",
-        ),
-        ("2.4s: flux-shell[0]: ERROR: oom: Memory cgroup out of memory: killed 1 task on w7.", "UnitOOMKilled", "w7"),
-    ],
-)
-def test_schedulers_say_that_the_kernel_killed(told, text, kind, node):
-    answer = told(text, "json")
-    (sign,) = answer["nodeEvents"]
-    assert (sign["kind"], sign.get("node", "")) == (kind, node)
-    assert not answer["kills"]
-    assert answer["nextSteps"]
-
-
 # ---- Kubernetes ----------------------------------------------------------------------------------------------------
 
 

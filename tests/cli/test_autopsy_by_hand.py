@@ -122,20 +122,6 @@ def test_what_systemd_and_the_runtime_say_of_one_container_is_one_kill(told, sco
     assert (sign["kind"], sign["containerId"]) == ("ContainerOOMKilled", ID)
 
 
-@pytest.mark.parametrize("name", ["cache", "8f7e6d5c4b3a"])
-def test_a_container_in_a_list_and_inspected_is_one(told, name):
-    answer = told(
-        "$ podman ps -a",
-        "CONTAINER ID  IMAGE    COMMAND  CREATED      STATUS                    PORTS  NAMES",
-        '8f7e6d5c4b3a  redis:7  "serve"  3 hours ago  Exited (137) 5 minutes ago      cache',
-        f"$ podman inspect {name} --format '{{{{.State.OOMKilled}}}}'",
-        "true",
-    )
-    (ended,) = answer["terminations"]
-    assert (ended["cause"], ended["container"], ended["exitCode"]) == ("KernelUnreported", "cache", 137)
-    assert not ended.get("isOomUnknown")
-
-
 def test_a_kill_in_dmesgs_dates_and_a_description_of_that_second_are_one_death(told):
     cgroup = f"/kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice/cri-containerd-{ID}.scope"
     answer = told(
@@ -192,15 +178,6 @@ def test_an_event_that_quotes_the_kernel_says_where_and_when(told):
     (kill,), (sign,), (step, *_) = answer["kills"], answer["nodeEvents"], answer["nextSteps"]
     assert (kill["host"], sign["kill"]) == ("worker-1", 0)
     assert step["command"].startswith("kubectl debug node/worker-1 ")
-
-
-def test_a_container_of_amazon_ecs_is_killed_once(told):
-    why = "OutOfMemoryError: Container killed due to memory usage"
-    answer = told(
-        f'"stoppedReason": "{why}",', f'"containers": [{{"name": "api", "exitCode": 137, "reason": "{why}"}}]'
-    )
-    assert [ended["container"] for ended in answer["terminations"]] == ["api"]
-    assert not answer["nodeEvents"]
 
 
 OLD_EVENT = (
@@ -337,31 +314,6 @@ def test_an_amount_below_a_mebibyte_is_not_zero(told):
     assert "memory.available 4Ki, threshold 100Mi" in told(f"{LOW} {USED}", output="text")
 
 
-def test_events_in_columns_of_ones_own_are_about_what_their_kind_says(told):
-    answer = told(
-        "TIME                   NS       KIND   NAME       REASON      MSG",
-        f"2026-11-18T09:00:01Z   shop     Pod    web-0      Evicted     {LOW} {USED}",
-        "2026-11-18T09:00:02Z   shop     Pod    web-0      Killing     Stopping container app",
-        "2026-11-18T09:00:03Z   <none>   Node   worker-1   SystemOOM   "
-        "System OOM encountered, victim process: a, pid: 7",
-    )
-    (eviction,), (sign,) = answer["evictions"], answer["nodeEvents"]
-    assert (eviction["pod"], eviction["at"], eviction["foundIn"]) == ("shop/web-0", "2026-11-18T09:00:01Z", ["event"])
-    assert (sign["node"], sign["process"], sign["at"]) == ("worker-1", "a", "2026-11-18T09:00:03Z")
-
-
-def test_a_part_of_an_event_in_yaml_names_the_node(told):
-    text = """\
-  involvedObject:
-    kind: Node
-    name: worker-1
-  message: 'System OOM encountered, victim process: java, pid: 7'
-  reason: SystemOOM
-"""
-    (sign,) = told(text)["nodeEvents"]
-    assert (sign["kind"], sign["node"], sign["pid"]) == ("SystemOOM", "worker-1", 7)
-
-
 def test_a_list_of_objects_in_the_midst_of_a_text_is_read(told):
     item = """\
 - apiVersion: v1
@@ -393,20 +345,6 @@ def test_events_as_exporters_write_them_do_not_say_what_they_are(told, before):
     assert (eviction["pod"], eviction["node"], answer["read"]["events"]) == ("shop/web-0", "worker-1", 1)
 
 
-def test_the_labels_of_an_alert_name_its_container(told):
-    labels = '(container="api" namespace="shop" pod="api-0" reason="OOMKilled")'
-    (ended,) = told(f"[FIRING:1] ContainerOomKilled {labels}")["terminations"]
-    assert (ended["pod"], ended["container"], ended["cause"]) == ("shop/api-0", "api", "KernelUnreported")
-
-
-@pytest.mark.parametrize(
-    "query", ['{pod="api-0",reason="OOMKilled"}', '(pod="$pod" reason="OOMKilled")', 'reason="OOMKilled"']
-)
-def test_a_query_is_no_alert(told, query):
-    answer = told(f"sum by (pod) (x{query}) > 0") if query.startswith("{") else told(f"expr: {query[1:-1]}")
-    assert not answer["terminations"]
-
-
 def test_what_a_container_is_told_to_print_is_not_its_end(told):
     answer = told(
         "Name:         web-0",
@@ -436,11 +374,6 @@ def test_a_pod_that_was_evicted_and_is_there_again_was_evicted(told):
         "web-0   1/1     Running   0          10s",
     )
     assert [(eviction["pod"], eviction["cause"]) for eviction in answer["evictions"]] == [("shop/web-0", "EvictionAPI")]
-
-
-def test_an_end_with_its_reason_in_a_sentence(told):
-    (ended,) = told("Container web terminated with OOMKilled (exit code 137)")["terminations"]
-    assert (ended["cause"], ended["exitCode"]) == ("KernelUnreported", 137)
 
 
 def test_a_status_as_json_in_a_sentence_is_read_as_json(told):
@@ -514,8 +447,3 @@ def test_a_resource_that_is_not_named_is_no_question_mark(told):
     )
     text = told(f'{line} from the node"', output="text")
     assert "the node was low on something, and no pod could be evicted" in text
-
-
-def test_nohang_kills_processes(told):
-    text = told("Sending SIGKILL to the victim", output="text")
-    assert text.startswith("Not the kernel: nohang killed a process")

@@ -304,14 +304,6 @@ def test_an_event_that_a_test_of_kubernetes_dumps_has_its_time(autopsy):
     assert (eviction["pod"], eviction["node"], eviction["at"]) == ("db-0", "w-1", "2026-11-18 08:00:00 +0000")
 
 
-def test_a_metric_of_kube_state_metrics_names_the_container(autopsy):
-    labels = 'namespace="shop",pod="web-0",container="app",reason="{}"'
-    name = "kube_pod_container_status_last_terminated_reason"
-    text = f"{name}{{{labels.format('OOMKilled')}}} 1\n{name}{{{labels.format('Error')}}} 0\n"
-    (killed,) = autopsy(text)["terminations"]
-    assert (killed["pod"], killed["container"], killed["cause"]) == ("shop/web-0", "app", "KernelUnreported")
-
-
 def test_events_of_a_node_without_its_description_name_it(autopsy):
     text = (
         "Events:\n  Type  Reason  Age  From  Message\n"
@@ -530,22 +522,6 @@ def test_the_one_kill_at_that_moment_on_that_node_is_the_containers(autopsy, at,
 
 
 @pytest.mark.parametrize(
-    "table",
-    [
-        "NAME    REASON      EXIT\nweb-0   OOMKilled   137",
-        "POD     LAST STATE   EXIT CODE\nweb-0   OOMKilled    137",
-        "NAMESPACE   NAME    CONTAINER   REASON      EXITCODE\nshop        web-0   app         OOMKilled   137",
-        "NAME    RESTARTS   LAST_REASON\nweb-0   3          OOMKilled",
-    ],
-)
-def test_tables_with_columns_of_ones_own_are_read(autopsy, table):
-    (killed,) = autopsy(table)["terminations"]
-    assert (killed["pod"].rpartition("/")[2], killed["cause"], killed.get("exitCode", 137)) == (
-        "web-0", "KernelUnreported", 137,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
     "text",
     [
         (
@@ -580,13 +556,6 @@ def test_a_watched_table_keeps_what_it_showed_before(autopsy):
 def test_the_command_names_the_pod_that_the_rest_leaves_out(autopsy, text):
     (eviction,) = autopsy(f"**#kubectl  -nshop describe pods db-0\n{text}\n")["evictions"]
     assert (eviction["pod"], eviction["available"]) == ("shop/db-0", 52 << 20)
-
-
-@pytest.mark.parametrize("printed", ["OOMKilled", "'OOMKilled'", "OOMKilled Error", '"OOMKilled"\n$ '])
-def test_a_reason_that_jsonpath_prints_is_the_end_of_a_container(autopsy, printed):
-    command = "$ kubectl -n shop get pod web-0 -o jsonpath='{.status.containerStatuses[*].lastState.terminated.reason}'"
-    found = autopsy(f"{command}\n{printed}\n")
-    assert [(each["pod"], each["cause"]) for each in found["terminations"]] == [("shop/web-0", "KernelUnreported")]
 
 
 def test_a_text_may_be_given_as_a_file_with_pods(capsys, tmp_path):
@@ -753,7 +722,7 @@ def test_a_text_with_objects_and_a_log_is_counted_once(autopsy):
             "A container was OOM-killed (5 restarts):",
         ),
         (PODS.replace("Evicted", "Running"), "shop/web-7d9 was OOM-killed (5 restarts):"),
-        (LOW, "The node was low on memory: a pod was evicted."),
+        (LOW, "The node was low on memory: a pod was evicted; the text does not say which."),
         (ended(1), "No OOM kills and no evictions: 1 container ended without being killed."),
         (ended(137, events=PROBE), "shop/web-7d9, container app: failed its probe and was stopped by the kubelet"),
     ],
@@ -814,22 +783,6 @@ def test_hostile_texts_end_soon(autopsy, text):
 
 
 @pytest.mark.parametrize(
-    "heading",
-    [
-        "POD   CONTAINER   RESTARTS   LAST",
-        "NAME   CONTAINER   RESTARTS   LAST STATE",
-        "NAME   CONTAINER   RESTARTS   PREVIOUS",
-        "NAME   STATUS   RESTARTS   WHY IT ENDED",
-        "NAME   STATUS   RESTARTS   ENDED_BY",
-    ],
-)
-def test_a_column_that_holds_oomkilled_says_so_whatever_it_is_called(autopsy, heading):
-    second = "Running" if "STATUS" in heading else "app"
-    (ended,) = autopsy(f"{heading}\nweb-0   {second}   4   OOMKilled\nweb-1   {second}   0   <none>\n")["terminations"]
-    assert (ended["pod"], ended["cause"], ended["restarts"]) == ("web-0", "KernelUnreported", 4)
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "ALERT       SEVERITY   LAST\nOOMKilled   critical   5m\n",
@@ -874,20 +827,6 @@ def test_a_pod_that_did_not_fit_was_not_admitted(autopsy, text, pod):
     assert (eviction["cause"], eviction["pod"]) == ("NoRoom", pod)
 
 
-@pytest.mark.parametrize(
-    ("row", "pod"),
-    [
-        ("2026-01-05T15:19:27Z   Evicted   web-0   {}", "web-0"),
-        ("2026-01-05T15:19:27Z Warning Evicted shop/web-0 {}", "shop/web-0"),
-        ("shop\tpod/web-0\tEvicted\t2026-01-05T15:19:27Z\t{}", "shop/web-0"),
-        ("shop   web-0   Evicted   {}", "shop/web-0"),
-    ],
-)
-def test_an_eviction_is_read_in_columns_of_ones_own(autopsy, row, pod):
-    (eviction,) = autopsy(f"TIME   REASON   OBJECT   MSG\n{row.format(LOW)}\n")["evictions"]
-    assert (eviction["pod"], eviction["signal"]) == (pod, "memory.available")
-
-
 @pytest.mark.parametrize("bar", ["|", "\u2502"])
 def test_a_table_with_bars_is_read_like_one_without(autopsy, bar):
     rows = [
@@ -904,18 +843,3 @@ def test_a_log_that_a_config_map_holds_is_read(autopsy):
     log = "".join(f"    {line}\n" for line in machine())
     found = autopsy(f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kern\ndata:\n  kern.log: |\n{log}")
     assert [kill["scope"] for kill in found["kills"]] == ["machine"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "5s   Warning   PodFailurePolicy   job/train    {}\n",
-        "  Warning  PodFailurePolicy  5s    job-controller  {}\n",
-        "conditions:\n- message: {}\n  reason: PodFailurePolicy\n  type: FailureTarget\n",
-    ],
-)
-def test_a_jobs_failure_policy_names_the_container_and_its_exit_code(autopsy, text):
-    said = "Container main for pod shop/train-0-abcde failed with exit code {} matching FailJob rule at index 1"
-    (ended,) = autopsy(text.format(said.format(137)))["terminations"]
-    assert (ended["cause"], ended["pod"], ended["container"]) == ("Sigkill", "shop/train-0-abcde", "main")
-    assert not autopsy(text.format(said.format(3)))["terminations"]

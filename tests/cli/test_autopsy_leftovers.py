@@ -25,32 +25,6 @@ def found(capsys, tmp_path, text: str) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("line", "container"),
-    [
-        ("OOM killed process 4242 (java) in UB 101, total-vm:4000000kB, anon-rss:2000000kB, file-rss:100kB", "101"),
-        ("Out of memory in UB 101: OOM killed process 4242 (java) score 0 vm:400kB, rss:200kB, swap:64kB", "101"),
-        ("OOM killed process java (pid=4242, ve=101) exited, free=1187 gen=32.", "101"),
-    ],
-)
-def test_a_kernel_of_virtuozzo_names_the_process_and_its_container(capsys, tmp_path, line, container):
-    (sign,) = found(capsys, tmp_path, f"Mar  4 12:00:01 hn1 kernel: [123.456789] {line}\n")["nodeEvents"]
-    assert (sign["kind"], sign["pid"], sign["process"], sign["node"]) == ("OOMKilling", 4242, "java", "hn1")
-    assert sign["unit"] == f"Virtuozzo container {container}"
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "pid 4242 (java), jid 0, uid 1001, was killed: failed to reclaim memory",
-        "pid 4242 (java), uid 1001, was killed: out of swap space",
-    ],
-)
-def test_a_kernel_of_freebsd_names_the_process(capsys, tmp_path, line):
-    (sign,) = found(capsys, tmp_path, f"Mar  4 12:00:01 box kernel: {line}\n")["nodeEvents"]
-    assert (sign["kind"], sign["pid"], sign["process"], sign["node"]) == ("OOMKilling", 4242, "java", "box")
-
-
-@pytest.mark.parametrize(
     "line",
     [
         "Considered 3 cgroups for killing, top candidates were:",
@@ -92,24 +66,6 @@ def test_an_event_about_a_cgroups_oom_names_the_pod(capsys, tmp_path):
         1,
         "The kernel OOM-killed a process in web-0. The kernel's report is not in the log.",
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("./run.sh: line 3:  4242 Killed                  python3 train.py --password=hunter2\n", "ShellLostProcess"),
-        ("[1]+  Killed                  python3 memory.py --password=hunter2\n", "ShellLostProcess"),
-        ("Killed\n", "ShellLostProcess"),
-        ("2026-11-16T10:00:00Z  Terminated      Exit Code: 137, Signal: 9\n", "TaskKilled"),
-    ],
-)
-def test_who_sent_sigkill_is_unknown_to_a_shell_and_to_nomad(capsys, tmp_path, text, kind):
-    value = found(capsys, tmp_path, text)
-    (failure,) = value["programFailures"]
-    assert failure["kind"] == kind
-    assert "hunter2" not in json.dumps(value)
-    _, out = answer(capsys, tmp_path, text)
-    assert "The kernel log says whether that was an OOM kill." in out.splitlines()[0]
 
 
 def test_a_table_with_restarts_says_that_their_reason_is_not_in_it(capsys, tmp_path):

@@ -165,7 +165,6 @@ CASES = {
     "memory-1.5": pod("cpu: 1, memory: 1.5", "memory: 1.5", says="1.5Gi was probably meant"),
     "memory-2m": pod("cpu: 1, memory: 2m", "memory: 2m", says="2Mi or 2Gi was probably meant"),
     "memory-64Ti": pod("cpu: 1, memory: 64Ti", "memory: 64Ti", says="64Gi or 64Mi was probably meant"),
-    "memory-limit-2Mi": pod("cpu: 1, memory: 2Mi", "memory: 2Mi", says="2Gi was probably meant"),
     "memory-bytes-with-m": pod(
         "cpu: 1, memory: 1073741824m", "memory: 1073741824m", says="1073741824 was probably meant"
     ),
@@ -192,10 +191,6 @@ CASES = {
     "init-container": Case(
         DEPLOYMENT.replace("INIT", "cpu: 200M, memory: 64Mi").replace("PROXY", "cpu: 50m"),
         (("cpu: 200M", "cpu: 200m"),),
-    ),
-    "one-sidecar": Case(
-        DEPLOYMENT.replace("INIT", "cpu: 1, memory: 1Gi").replace("PROXY", "cpu: 50m, memory: 64Mi"),
-        (("{ephemeral-storage: 1Gi}", "{ephemeral-storage: 1Gi, cpu: 50m, memory: 64Mi}"),),
     ),
     "cron-job": Case(
         CRON_JOB.replace("CPU", "500M").replace("MEMORY", "256m"), (("cpu: 500M", "cpu: 500m"), ("256m", "256Mi"))

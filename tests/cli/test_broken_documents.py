@@ -99,6 +99,35 @@ def test_however_broken_a_document_is_the_others_are_judged(capsys, head):
     assert "Deployment default/bystander" in out
 
 
+BROKEN = {
+    "flow": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: [\n",
+    "tab": "apiVersion: v1\nkind: Secret\nmetadata:\n\tname: a\n",
+    "template": "apiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .Values.name }}\n",
+    "indentation": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec:\n  a: b\n c: d\n",
+    "quote": "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: 'a}\n",
+}
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN.keys())
+def test_whatever_kubectl_cannot_read_is_an_error_though_it_holds_no_pods(capsys, text, command):
+    Path("manifests").mkdir()
+    Path("manifests/web.yaml").write_text(BYSTANDER)
+    Path("manifests/other.yaml").write_text(f"{BYSTANDER.replace('bystander', 'beside')}---\n{text}")
+    assert main([command, "-f", "manifests"]) == EXIT_BAD_INPUT
+    out, err = capsys.readouterr()
+    assert "bystander" in out
+    assert "beside" in out
+    assert "manifests/other.yaml:" in err
+
+
+def test_a_key_that_is_set_twice_in_a_config_map_is_a_warning_as_anywhere(capsys):
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b, a: c}\n"
+    Path("web.yaml").write_text(f"{BYSTANDER}---\n{text}")
+    assert main(["check", "-f", "web.yaml"]) == 1
+    assert 'warning: key "a" is set twice' in capsys.readouterr().err
+
+
 def test_an_ingress_that_cannot_be_parsed_is_an_error_at_its_line(capsys):
     ingress = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nspec:\n  rules:\n  - host: *.example.com\n"
     Path("shop.yaml").write_text(f"{ingress}---\n{BYSTANDER}")

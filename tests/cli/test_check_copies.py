@@ -107,7 +107,7 @@ def test_the_table_names_copies_and_says_that_they_are_not_counted_again(capsys)
 def test_every_copy_is_fixed(capsys):
     write(base_web=SIDECAR, dist_install=SIDECAR)
 
-    main(["check", "--fix", "."])
+    main(["check", "--fix", "--only", "PQ101", "."])
     capsys.readouterr()
 
     assert Path("base/web.yaml").read_text() == Path("dist/install.yaml").read_text() != SIDECAR

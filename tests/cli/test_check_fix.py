@@ -244,9 +244,22 @@ def test_the_fix_of_the_one_container_names_throttling_and_the_number_to_look_up
     assert "cost proxy is throttled at its cpu limit of 50m, even on an idle node" in out
     assert "proxy is OOM-killed at its memory limit of 64Mi" in out
     assert "look up first: the peak memory usage of proxy (now: kubectl top pod -n default --containers)" in out
-    main(["check", "web.yaml", "--fix"])
+    main(["check", "web.yaml", "--fix", "--only", "PQ101"])
     assert "proxy is throttled at its cpu limit of 50m" in capsys.readouterr().err
     assert "limits: {ephemeral-storage: 1Gi, cpu: 50m, memory: 64Mi}" in Path("web.yaml").read_text()
+
+
+def test_limits_that_an_injector_would_be_told_to_set_cost_and_are_not_written_unasked(capsys):
+    asked = "annotations: {config.linkerd.io/proxy-cpu-request: 100m, config.linkerd.io/proxy-memory-request: 64Mi}"
+    text = NEARLY.format("").replace("labels: {app: p}", f"labels: {{app: p}}, {asked}")
+    Path("web.yaml").write_text(text)
+    main(["check", "web.yaml", "--fix", "--inject", "linkerd"])
+    out = capsys.readouterr().out
+    assert "fix  metadata.annotations[config.linkerd.io/proxy-cpu-limit]: 100m" in out
+    assert "cost linkerd-proxy is throttled at its cpu limit of 100m, even on an idle node" in out
+    assert Path("web.yaml").read_text() == text
+    main(["check", "web.yaml", "--fix", "--inject", "linkerd", "--only", "PQ205"])
+    assert "config.linkerd.io/proxy-cpu-limit: 100m" in Path("web.yaml").read_text()
 
 
 def test_several_containers_get_a_cpu_limit_only_where_that_is_asked_for(capsys):

@@ -151,12 +151,57 @@ def test_a_reservation_beyond_the_cores_keeps_the_kubelet_from_starting(capsys, 
     assert "the kubelet does not start" in err
 
 
-def test_the_cores_of_this_machine_are_an_assumption(capsys, tmp_path):
+NODES = [
+    {"name": "big", "capacity": {"cpu": "32"}, "allocatable": {"cpu": "31500m"}},
+    {"name": "small", "capacity": {"cpu": "8"}, "allocatable": {"cpu": "7900m"}},
+    {"name": "unstated"},
+]
+
+
+@pytest.mark.parametrize(
+    ("placed_on", "options", "cores"),
+    [
+        (None, (), 7.9),
+        (None, ("--node", "big"), 31.5),
+        (None, ("--node", "unstated"), 7.9),
+        (None, ("--node", "big", "--cores", 3), 3),
+        ("big", (), 31.5),
+        ("big", ("--node", "big"), 31.5),
+    ],
+)
+def test_the_cores_are_those_of_the_node_in_the_files(capsys, tmp_path, placed_on, options, cores):
+    pod = {"containers": [{"name": "c", "image": "i"}], **({"nodeName": placed_on} if placed_on else {})}
+    nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": node["name"]}, "status": node} for node in NODES]
+    objects = [*nodes, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": pod}]
+    (tmp_path / "all.yaml").write_text("---\n".join(json.dumps(each) + "\n" for each in objects))
+    whole = json.loads(cpu(capsys, "-f", tmp_path, *options, "-o", "json")[1])
+    assert whole["nodeCores"] == cores
+    assert "cores" not in {each["what"] for each in whole["assumptions"]}
+
+
+def test_of_a_node_whose_kubelet_is_known_the_capacity_counts(capsys, tmp_path, reserved):
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": NODES[0]}
+    (tmp_path / "all.yaml").write_text(f"{deployment('a', '500m')}---\n{json.dumps(node)}\n")
+    for option in (("-f", tmp_path / "all.yaml", "--kubelet-config", reserved), ("-f", tmp_path)):
+        whole = json.loads(cpu(capsys, *option, "-o", "json")[1])
+        assert (whole["nodeCores"], whole["cores"]) == (32, 30)
+
+
+def test_without_a_node_16_cores_are_assumed_on_every_machine(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 5)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
     (tmp_path / "all.yaml").write_text(deployment("a", "500m"))
     assumed = json.loads(cpu(capsys, "-f", tmp_path, "-o", "json")[1])["assumptions"]
-    assert assumed[0] == {"what": "cores", "value": f"{os.cpu_count()}, all of this machine", "stateWith": "--cores"}
+    assert assumed[0] == {"what": "cores", "value": "16", "stateWith": "--cores"}
     stated = json.loads(cpu(capsys, "-f", tmp_path, "-o", "json", "--cores", 3)[1])["assumptions"]
     assert stated == assumed[1:]
+
+
+def test_a_node_that_neither_is_there_nor_has_pods_is_refused(capsys, tmp_path):
+    (tmp_path / "all.yaml").write_text(deployment("a", "500m"))
+    code, out, err = cpu(capsys, "-f", tmp_path, "--node", "x")
+    assert (code, out) == (2, "")
+    assert "no pods run on x" in err
 
 
 def test_32_cores_wanted_are_severe_for_everybody_who_bursts(capsys, tmp_path):

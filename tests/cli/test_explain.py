@@ -147,7 +147,7 @@ STATED = {
 @pytest.mark.parametrize("threshold", [1 << 20, 0], ids=["in one", "over processes"])
 def test_what_was_not_stated_is_an_assumption(capsys, good, monkeypatch, threshold, case):
     files, options, memory_gibibytes, assumed = case
-    monkeypatch.setattr("podqos.library.many_files.WORTH_FORKING_BYTES", threshold)
+    monkeypatch.setattr("podqos.library.parallel.WORTH_FORKING_BYTES", threshold)
     for name, text in {**files, "z.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"}.items():
         (good.parent / name).write_text(text)
     assert main(["explain", "-f", str(good.parent), "-o", "json", *options]) == 0
@@ -374,10 +374,10 @@ def test_a_windows_pod_has_a_class_but_neither_oom_score_nor_cgroup(tmp_path, ca
         assert item["cgroups"] == []
 
 
-def test_documents_that_are_not_parsed_are_counted(tmp_path, capsys):
+def test_objects_without_pods_are_counted(tmp_path, capsys):
     file = tmp_path / "all.yaml"
     file.write_text(
-        WINDOWS + "---\napiVersion: v1\nkind: ConfigMap\ndata: [\n---\napiVersion: v1\nkind: Service\n"
+        WINDOWS + "---\napiVersion: v1\nkind: ConfigMap\ndata: []\n---\napiVersion: v1\nkind: Service\n"
         "---\napiVersion: e.com/v1\nkind: Widget\n"
     )
     assert main(["explain", "-f", str(file), "-o", "csv"]) == 0

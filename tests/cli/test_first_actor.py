@@ -103,11 +103,11 @@ def test_check_warns_where_forecast_loses_and_its_threshold_is_the_one_that_fore
 
 def test_the_kubelet_that_advise_writes_is_first_as_often_as_it_says(node):
     chance = random.Random(node.memory_bytes + node.rate).choice((0.3, 0.9, 1))  # noqa: S311
-    words = ("--node-memory", node.memory_bytes, "--cores", 8, "--growth", node.rate, "--probability", chance)
-    if main(list(map(str, ("advise", "--node", *words)))):
+    words = ("--node-memory", node.memory_bytes, "--node-cpu", 8, "--growth", node.rate, "--probability", chance)
+    if main(list(map(str, ("thresholds", "--advise", *words)))):
         return  # refused: it would withhold more than half of the node
     node._capsys.readouterr()
-    advice = node.asked("advise", "--node", *words)["node"]
+    advice = node.asked("thresholds", "--advise", *words)["node"]
     hard_only = {key: value for key, value in advice["configuration"].items() if "Soft" not in key}
     config = node.write("advised.yaml", json.dumps(hard_only))
     sure = node.asked("thresholds", "-f", config, "--node-memory", node.memory_bytes)["sureGrowth"]

@@ -174,6 +174,130 @@ def test_the_limit_of_all_pods_is_not_met_because_daemons_grow(capsys, tmp_path)
     assert [each["signal"] for each in system] == ["memory.available"]
 
 
+# ---- several that grow at once ---------------------------------------------------------------------------------------
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{containers: [{{name: c, image: i{more}}}]}}\n"
+WEB = (
+    "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 2\n"
+    "  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n"
+    "    spec: {containers: [{name: c, image: i}]}\n"
+)
+LIMITED = ", resources: {limits: {memory: 2Gi}, requests: {memory: 1Gi}}"
+
+
+@pytest.fixture
+def leaking(capsys, tmp_path):
+    """Return a function that lets pods of a small node grow: a, b with a limit, web-0, web-1, and 26 others."""
+    names = ["a", "b", *(f"other-{number}" for number in range(26))]
+    pods = [POD.format(name=name, more=LIMITED if name == "b" else "") for name in names]
+    (tmp_path / "pods.yaml").write_text("---\n".join([*pods, WEB]))
+    used = "".join(f"{name},{'1Gi' if name in 'ab' else '64Mi'}\n" for name in (*names, "web-0", "web-1"))
+    (tmp_path / "usage.csv").write_text(f"pod,memory\n{used}")
+    node = ["-f", str(tmp_path / "pods.yaml"), "--usage", str(tmp_path / "usage.csv"), "--node-memory", "8Gi"]
+
+    def run(*options: str) -> tuple[int, str, str]:
+        code = main(["forecast", *node, *options])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def _grow(*names: str) -> list[str]:
+    return [word for name in names for word in ("--growing", name)]
+
+
+def _deaths(out: str) -> list[tuple[str, str, int]]:
+    (together,) = json.loads(out)["together"]
+    (order,) = together["orders"]
+    return [(death["by"], death["pod"], death["times"]) for death in order["deaths"]]
+
+
+def test_thirty_pods_of_which_three_leak_are_one_command_that_says_who_dies_in_which_order(leaking):
+    code, out, _ = leaking(*_grow("a", "b", "web-0"), "--rate", "64Mi/s")
+    assert code == 0
+    assert out.startswith(
+        "If default/a (c), default/b (c) and default/web-0 (c) leak, default/b is OOM-killed, then default/a is "
+        "OOM-killed, then default/web-0 is OOM-killed.\n"
+    )
+    assert "default/a (c), default/b (c) and default/web-0 (c) grow by 64Mi/s\n" in out
+    first, second, third = (line for line in out.splitlines() if line.startswith("   ") and ": default/" in line)
+    assert "after 16 s: default/b (c) OOM-killed: the container out of memory; badness" in first
+    assert "times in all, as it starts again" in first
+    assert ": default/a (c) OOM-killed: the machine out of memory" in second
+    assert ": default/web-0 (c) OOM-killed: the machine out of memory" in third
+
+
+def test_each_of_several_may_have_its_own_rate_and_the_others_have_those_of_the_option(leaking):
+    _, out, _ = leaking(*_grow("a=1Gi/s", "web-0"), "--rate", "64Mi/s", "--rate", "128Mi/s", "-o", "json")
+    together = json.loads(out)["together"]
+    rates = [[each["rateBytesPerSecond"] >> 20 for each in one["growing"]] for one in together]
+    assert rates == [[1024, 64], [1024, 128]]
+    _, out, _ = leaking(*_grow("a=1Gi/s", "web-0=3Mi/s"), "-o", "json")
+    assert len(json.loads(out)["together"]) == 1
+    _, out, _ = leaking(*_grow("a=1Gi/s"), "-o", "json")
+    assert [each["rateBytesPerSecond"] for each in json.loads(out)["growths"]] == [1 << 30]
+
+
+@pytest.mark.parametrize("name", ["web", "default/web", "deploy/web", "Deployment/web", "web:c"])
+def test_a_workload_grows_with_all_its_pods(leaking, name):
+    _, out, _ = leaking(*_grow(name), "--rate", "64Mi/s", "-o", "json")
+    (together,) = json.loads(out)["together"]
+    assert [each["pod"] for each in together["growing"]] == ["default/web-0", "default/web-1"]
+
+
+def test_what_grows_beside_pods_does_not_die_and_every_pod_does_once(leaking):
+    _, out, _ = leaking(*_grow("a", "system=1Gi/s"), "--rate", "1Mi/s", "-o", "json")
+    assert len({pod for _, pod, _ in _deaths(out)}) == 30
+
+
+def test_one_that_hardly_grows_changes_nothing_about_the_leak_of_another(leaking, tmp_path):
+    (tmp_path / "kubelet").mkdir()
+    config = tmp_path / "kubelet" / "kubelet.yaml"
+    config.write_text(
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard: {memory.available: 1Gi}\n"
+    )
+    options = ("--rate", "150Mi/s", "--config", str(config), "-o", "json")
+    (alone,) = json.loads(leaking(*_grow("a"), *options)[1])["growths"]
+    (together,) = json.loads(leaking(*_grow("a", "other-1=1/s"), *options)[1])["together"]
+    first = {order["deaths"][0]["by"]: 0.0 for order in together["orders"]}
+    for order in together["orders"]:
+        first[order["deaths"][0]["by"]] += order["probability"]
+    assert 0 < alone["kubeletFirst"] < 1
+    assert first["kubelet"] == pytest.approx(alone["kubeletFirst"], abs=0.1)
+
+
+def test_a_leak_a_million_times_slower_than_another_is_not_waited_for(leaking):
+    _, out, _ = leaking(*_grow("b=1Gi/s", "a=1Ki/s"))
+    assert "(50 times in all, as it starts again)\n      default/a (c) runs on\n" in out
+
+
+def test_several_as_csv_and_names(leaking):
+    rows = list(csv.DictReader(io.StringIO(leaking(*_grow("a", "b"), "--rate", "64Mi/s", "-o", "csv")[1])))
+    assert [(row["place"], row["victim"]) for row in rows] == [("1", "default/b"), ("2", "default/a")]
+    assert leaking(*_grow("a", "b"), "--rate", "64Mi/s", "-o", "name")[1] == "pod/b\npod/a\n"
+
+
+SEVERAL_BAD = {
+    "unknown": (_grow("a", "nope", "wbe"), "--growing: no such pods: nope, wbe (one of default/a, default/b,"),
+    "twice": (_grow("a", "a=1Mi/s"), "--growing: a is given twice"),
+    "twice in other words": (_grow("a", "default/a"), "--growing: default/a is given twice"),
+    "a workload and its pod": (_grow("web", "web-1"), "--growing: web-1 is given twice"),
+    "a rate that is none": (_grow("a=fast", "b"), "--growing: 'fast' is not a valid rate"),
+    "no rate": (_grow("a=", "b"), "--growing: '' is not a valid rate"),
+    "a rate for nobody": ([*_grow("a=1Mi/s"), "--rate", "2Mi/s"], "--rate: nothing grows by it"),
+    "settings": ([*_grow("a", "b"), "--win", "90"], "--win: this is computed for one growing container only"),
+    "another loop": ([*_grow("a", "b"), "--interval", "5s"], "--interval: this is computed for one"),
+    "a curve": ([*_grow("a", "b"), "--svg", "x.svg"], "--svg: there is no curve of several"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), SEVERAL_BAD.values(), ids=SEVERAL_BAD)
+def test_bad_input_about_several_is_one_line_too(leaking, options, message):
+    code, out, err = leaking(*options)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
 def test_csv_has_a_line_per_outcome_and_probabilities_that_add_up(capsys):
     _, out, _ = _forecast(capsys, "--growing", "debug-tools", "-o", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))

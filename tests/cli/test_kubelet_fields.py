@@ -14,7 +14,6 @@ import msgspec
 import pytest
 
 from podqos.admission.defaulting import defaulted
-from podqos.agent.image_pulls import pulls_at_once
 from podqos.agent.memory import memory_notification
 from podqos.cli.main import main
 from podqos.host.shell.protection import AgentProtection
@@ -131,14 +130,6 @@ def status(settings, folder, capsys):
     return _node(settings).status_update_us
 
 
-def pulls(settings, folder, capsys):
-    """Return how many images are pulled at a time."""
-    del folder, capsys
-    config = _node(settings).spec.config
-    at_once = pulls_at_once(serialized=config.serialize_image_pulls, at_most=config.max_parallel_image_pulls)
-    return "any number" if at_once is None else at_once
-
-
 def own_score(settings, folder, capsys):
     """Return what the real node's agent writes into its own oom_score_adj."""
     del capsys
@@ -195,8 +186,6 @@ ROWS: dict[str, tuple] = {
     "podPidsLimit": (100, cgroups),
     "crashLoopBackOff": ({"maxContainerRestartPeriod": "30s"}, restarts),
     "nodeStatusUpdateFrequency": ("5s", status),
-    "serializeImagePulls": (False, pulls),
-    "maxParallelImagePulls": (3, pulls, {"serializeImagePulls": False}),
     "registerWithTaints": ([{"key": "a", "value": "b", "effect": "NoSchedule"}], place),
     "featureGates": ({"MemoryQoS": True}, cgroups),
 }

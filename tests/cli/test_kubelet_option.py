@@ -16,8 +16,8 @@ PLATFORM = ROOT / "scenarios" / "content-platform" / "platform"
 USAGE = ROOT / "scenarios" / "content-platform" / "usage.csv"
 
 WITH = {
-    "advise", "autopsy", "blast", "check", "cpu", "drift", "explain", "forecast", "guard install", "guard run",
-    "node install", "node run", "place", "rank", "thresholds",
+    "advise", "autopsy", "blast", "check", "cpu", "drift", "explain", "forecast", "guard run", "node run",
+    "place", "rank", "thresholds",
 }  # fmt: skip
 WITHOUT = {
     "admit": "the API server knows no kubelet",
@@ -32,15 +32,10 @@ WITHOUT = {
     "scenario": "a scenario carries its kubelets",
     "simulate": "a scenario carries its kubelets",
     "snapshot": "a cluster tells its kubelets",
-    "sweep": "a scenario carries its kubelets",
     "webhook": "the API server knows no kubelet",
     "ui": "takes a KubeletConfiguration among its files, and has controls for it",
-    **dict.fromkeys(
-        ("guard explain", "guard journal", "guard report", "guard status"), "a guard's journal carries its figures"
-    ),
-    **dict.fromkeys(
-        ("node evict", "node journal", "node logs", "node pods", "node status", "node top"), "asks a running node"
-    ),
+    **dict.fromkeys(("guard journal", "guard report", "guard status"), "a guard's journal carries its figures"),
+    **dict.fromkeys(("node journal", "node status"), "asks a running node"),
 }
 
 
@@ -222,8 +217,8 @@ def test_check_refuses_a_file_that_is_no_kubelets(capsys, tmp_path):
 
 
 def test_a_kubelet_is_advised_or_given_but_not_both(capsys, kubelet):
-    assert main(["advise", "--node", "--cores", "4", "--kubelet-config", kubelet()]) == 2
-    assert "--node and --kubelet-config cannot be combined" in capsys.readouterr().err
+    assert main(["thresholds", "--advise", "--node-cpu", "4", "-f", kubelet()]) == 2
+    assert "--advise and " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

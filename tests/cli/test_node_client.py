@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
+import errno
+import os
 import socket
 import sys
 import threading
@@ -13,8 +14,8 @@ import pytest
 from podqos import __version__
 from podqos.cli.commands.node import listen_option
 from podqos.cli.main import main
-from podqos.cli.node.client import NodeClient, path, pod_named
-from podqos.errors import HostError, InputError, InvalidOption
+from podqos.cli.node.client import NodeClient, path
+from podqos.errors import HostError, InvalidOption
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def _answer(body, *, server=f"podqos/{__version__}", status="200 OK"):
     return f"HTTP/1.1 {status}\r\nServer: {server}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
 
 
-@pytest.mark.parametrize("command", ["status", "pods", "top", "journal"])
+@pytest.mark.parametrize("command", ["status", "journal"])
 def test_without_a_node_there_is_one_line_that_says_what_to_do(tmp_path, capsys, command):
     assert main(["node", command, "--state-dir", str(tmp_path)]) == 3
     (line,) = capsys.readouterr().err.splitlines()
@@ -83,7 +84,7 @@ def test_another_program_is_no_node(answering):
 
 
 def test_what_the_node_refuses_is_said_in_its_words(answering):
-    with pytest.raises(InputError, match="there is no pod a/b"):
+    with pytest.raises(HostError, match="there is no pod a/b"):
         answering(_answer("there is no pod a/b\n", status="404 Not Found")).get("/x")
 
 
@@ -101,13 +102,8 @@ def test_an_answer_that_breaks_off_is_no_traceback(answering, answer):
 
 
 def test_paths_are_quoted():
-    assert path("evict", "a/b", "c d") == "/evict/a%2Fb/c%20d"
+    assert path("a/b", "c d") == "/a%2Fb/c%20d"
     assert path("journal", follow=True, tailLines=None, sinceUs=5) == "/journal?follow=true&sinceUs=5"
-
-
-@pytest.mark.parametrize(("text", "named"), [("web", ("shop", "web")), ("a/b", ("a", "b"))])
-def test_a_pod_is_named_with_or_without_its_namespace(text, named):
-    assert pod_named(argparse.Namespace(pod=text, namespace="shop")) == named
 
 
 @pytest.mark.parametrize(
@@ -143,3 +139,17 @@ def test_without_the_extra_a_node_says_what_to_install(monkeypatch, capsys, tmp_
     assert main(["node", "run", "--manifests", str(tmp_path), "--state-dir", str(tmp_path / "state")]) == 3
     assert "pip install '.[node]'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_kernel_that_cannot_signal_exactly_one_process_runs_no_node(tmp_path, monkeypatch, capsys):
+    def missing(_pid):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(os, "pidfd_open", missing)
+    (tmp_path / "m").mkdir()
+    assert main(["node", "run", "--manifests", str(tmp_path / "m"), "--state-dir", str(tmp_path / "s")]) == 3
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == (
+        "podqos: error: pods cannot be killed safely without pidfd_open, which Linux has since 5.3: "
+        "Function not implemented"
+    )

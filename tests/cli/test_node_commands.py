@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +18,6 @@ from host.machine import needs_node
 from host.nodes import GROW, PYTHON, pod_document
 from podqos.cli.main import main
 from podqos.host.linux.capabilities import open_cgroups
-from terminal import session
 
 pytestmark = [needs_node, pytest.mark.slow]
 
@@ -117,36 +115,6 @@ def test_status_is_documented_as_json(run):
     assert "isConfined: true" in run("status", "-o", "yaml")
 
 
-def test_pods_are_a_table_or_the_apis_own_list(run):
-    header, *rows = run("pods").splitlines()
-    assert header.split()[:3] == ["POD", "CLASS", "PRIORITY"]
-    assert [row.split()[:2] for row in rows] == [["default/steady", "Guaranteed"], ["default/grown", "Burstable"]]
-    assert "steady.json" in run("pods", "-o", "wide")
-    listed = msgspec.json.decode(run("pods", "-o", "json"))
-    assert listed["kind"] == "PodList"
-    assert msgspec.yaml.decode(run("pods", "-o", "yaml"))["items"][0]["status"]["phase"] == "Running"
-
-
-def test_top_prints_once_without_a_terminal(run):
-    for arguments in ((), ("--once",)):
-        lines = run("top", *arguments).splitlines()
-        assert lines[0].startswith("n  up ")
-        assert lines[1].startswith("memory        [")
-        assert any("default/grown" in line and "[" in line for line in lines[6:])
-        assert "\x1b" not in "".join(lines)
-
-
-def test_logs(run):
-    deadline = time.monotonic() + 300
-    while run("logs", "steady") != "one\ntwo\n" and time.monotonic() < deadline:
-        time.sleep(0.05)  # a container runs before it says anything
-    assert run("logs", "steady") == "one\ntwo\n"
-    assert run("logs", "default/steady", "-c", "main", "--tail", "1") == "two\n"
-    assert " stdout F two\n" in run("logs", "steady", "--timestamps")
-    run("logs", "nobody", code=2)
-    run("logs", "steady", "-c", "nothing", code=2)
-
-
 def test_the_journal_in_words_and_as_written(run, node):
     words = run("journal")
     assert "steady started: Guaranteed, oom_score_adj −997" in words
@@ -155,44 +123,6 @@ def test_the_journal_in_words_and_as_written(run, node):
     assert run("journal", "--since", "2020-01-01T00:00:00Z") == words
     assert len(run("journal", "--tail", "1").splitlines()) == 1
     run("journal", "--since", "yesterday", code=2)
-
-
-def test_evicting_asks_on_a_terminal_and_follows_the_answer(run, node):
-    node.put(pod_document("unloved", "sleep", "1000"))
-    node.until(lambda: "default/unloved" in node.journal() and node.journal().count('"Started"') >= 3)
-    words = [sys.executable, "-m", "podqos", "node", "evict", "unloved", "--state-dir", str(node.state)]
-    assert session(words, b"n\n")[0] == 1
-    assert '"Evicted"' not in node.journal()
-    code, output, _ = session(words, b"y\n")
-    assert code == 0
-    assert b"Evict default/unloved? [y/N]" in output
-    node.until(lambda: '"Evicted","pod":"default/unloved","by":"user"' in node.journal())
-    node.until(lambda: '"CleanedUp","pod":"default/unloved"' in node.journal())
-    assert "unloved evicted on request" in run("journal")
-    run("evict", "unloved", "--yes", code=3)
-    run("evict", "a/b/c", "--yes", code=2)
-    (node.manifests / "unloved.json").unlink()
-
-
-@pytest.mark.parametrize(("key", "code"), [(b"q", 0), (b"\x03", 130), (signal.SIGTERM, 130)], ids=["q", "^C", "TERM"])
-def test_top_gives_the_terminal_back_as_it_was(node, key, code):
-    words = [sys.executable, "-m", "podqos", "node", "top", "-d", "0.2", "--state-dir", str(node.state)]
-    ended, output, (before, after) = session(words, key, wait_for=b"default/steady")
-    assert ended == code
-    assert output.count(b"\x1b[?1049h") == output.count(b"\x1b[?1049l") == 1
-    assert output.rindex(b"\x1b[?25h") > output.rindex(b"\x1b[?25l")
-    assert after == before
-
-
-def test_top_gives_the_terminal_back_when_the_node_goes(node, tmp_path):
-    """The socket has a second name, which is removed while the view is open."""
-    (tmp_path / "api.sock").symlink_to(node.state / "api.sock")
-    words = [sys.executable, "-m", "podqos", "node", "top", "-d", "0.2", "--state-dir", str(tmp_path)]
-    code, output, (before, after) = session(words, (tmp_path / "api.sock").unlink, wait_for=b"default/steady")
-    assert code == 3
-    assert output.count(b"\x1b[?1049l") == 1
-    assert b"no node is running" in output
-    assert after == before
 
 
 def test_a_port_that_is_taken_ends_the_node_before_it_begins(tmp_path):

@@ -118,14 +118,36 @@ EVENTS = [
 ]
 
 
-AUTOSCALERS = [
-    ("scanInterval: 0s, nodeGroups: [{nodes: node, max: 3}]", "clusterAutoscaler.scanInterval: must be at least 1s"),
-    ("nodeGroups: [{nodes: node, max: 1000000000}]", "nodeGroups[0].max: at most 100,000 nodes are simulated"),
+GONE = [
+    (
+        "events: [{at: 1m, drain: {node: node, ignoreDaemonSets: true}}]",
+        "drain.ignoreDaemonSets: a drain has no options (it leaves pods of DaemonSets and evicts all others",
+    ),
+    (
+        "workloads: [{workload: web, demand: {hugePages: 1Gi}}]",
+        "demand.hugePages: a run knows no use of huge pages (capacity and requests of hugepages-2Mi count)",
+    ),
+    (
+        "images: [{image: a, size: 1Gi}]",
+        "spec.images: a run knows no images (timing.imagePull is how long any takes that a node does not have)",
+    ),
+    (
+        "events: [{at: 1m, kubeletConfig: {node: node, maxPods: 9}}]",
+        "events[0].kubeletConfig: no kubelet restarts during a run (state its settings at nodes[].kubelet)",
+    ),
+    (
+        "events: [{at: 1m, resize: {workload: web}}]",
+        "events[0].resize: a run resizes no pods in place (podqos admit says what one does)",
+    ),
+    (
+        "clusterAutoscaler: {nodeGroups: [{nodes: node, max: 3}]}",
+        "spec.clusterAutoscaler: a run has no cluster autoscaler (events with nodeJoins add nodes)",
+    ),
 ]
 
 
-def of_autoscaler(fields):
-    return HEAD + indent(f"clusterAutoscaler: {{{fields}}}\n", "  ")
+def of_spec(fields):
+    return HEAD + indent(f"{fields}\n", "  ")
 
 
 def of_node(fields):
@@ -151,13 +173,13 @@ def of_events(events):
         *((of_capacity(capacity), said) for capacity, said in CAPACITIES),
         *((of_demand(fields), said) for fields, said in DEMANDS),
         *((of_events(events), said) for events, said in EVENTS),
-        *((of_autoscaler(fields), said) for fields, said in AUTOSCALERS),
+        *((of_spec(fields), said) for fields, said in GONE),
         (HEAD.replace("10m", "-1s"), "spec.duration: -1s is below zero"),
         (HEAD.replace("10m", ".inf"), ".inf is not a number"),
         (HEAD.replace("cpu: 4", "cpu: .nan"), ".nan is not a number"),
     ],
     ids=[
-        *(fields for fields, _ in (*NODES, *CAPACITIES, *DEMANDS, *EVENTS, *AUTOSCALERS)),
+        *(fields for fields, _ in (*NODES, *CAPACITIES, *DEMANDS, *EVENTS, *GONE)),
         "a negative duration",
         "an infinite duration",
         "cores that are not a number",
@@ -206,7 +228,7 @@ def test_a_what_if_after_the_end_is_rejected(validate, capsys):
         ["rank", "pods.yaml", "--system-memory", "0"],
         ["forecast", "pods.yaml", "--growing", "system", "--system-memory", "0"],
         ["thresholds", "--system-memory", "0"],
-        ["advise", "--node", "--node-memory", "64Gi", "--cores", "16", "--system-memory", "0"],
+        ["thresholds", "--advise", "--node-memory", "64Gi", "--node-cpu", "16", "--system-memory", "0"],
         ["explain", "pods.yaml", "--node-swap", "0"],
     ],
     ids=" ".join,

@@ -367,7 +367,7 @@ def test_bad_options_are_one_clear_line(place, options, message):
         ),
         (
             {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "evictionHrad": {}},
-            "error: unknown field 'evictionHrad' (did you mean evictionHard?)",
+            "error: evictionHrad: unknown field (did you mean evictionHard?)",
         ),
         (deployment("web", "1mm"), "is not a valid quantity"),
     ],

@@ -351,13 +351,14 @@ def test_an_exceeded_budget_is_told_wherever_its_policy_is_from(capsys, given, p
     assert "warning PQ705 policy-budget" in out
 
 
-def test_the_old_name_of_a_budget_is_still_read_and_the_new_one_told(capsys):
+def test_a_budget_among_the_options_is_refused_with_where_it_belongs(capsys):
     write(POD % "", "pod.yaml")
     write("options: {memoryBudget: 3}\n", ".podqos.yaml")
-    _, _, err = run(capsys, "check", "pod.yaml")
+    code, _, err = run(capsys, "check", "pod.yaml")
+    assert code == 2
     assert (
-        ".podqos.yaml:1:11: warning: options.memoryBudget: is the old name of a budget (still supported) "
-        "(write policy: {budgets: [{name: memory, resource: memory, limits: 3}]})"
+        ".podqos.yaml:1:11: error: options.memoryBudget: is a budget of a policy "
+        "(policy: {budgets: [{name: memory, resource: memory, limits: RATIO}]})"
     ) in err
 
 

@@ -103,7 +103,7 @@ def test_explain_on_all_cores_applies_the_same_policies(tree, monkeypatch):
     files = {f"{folder}/{n}.yaml": bare.replace("NAME", f"{folder}{n}") for folder in "ab" for n in range(3)}
     run = tree({**files, "a/limits.yaml": DEFAULTS})
     alone = run("explain", "-f", ".", "-o", "csv")
-    monkeypatch.setattr("podqos.library.many_files.WORTH_FORKING_BYTES", 1)
+    monkeypatch.setattr("podqos.library.parallel.WORTH_FORKING_BYTES", 1)
     assert run("explain", "-f", ".", "-o", "csv") == alone
     assert alone[1].count("Guaranteed") == 3
 
@@ -216,7 +216,7 @@ def test_drift_compares_workloads_of_the_same_directory(tree):
 
 @pytest.mark.parametrize("forking_bytes", [1, 1 << 20])
 def test_a_file_that_is_walked_and_named_is_one_file(tree, monkeypatch, forking_bytes):
-    monkeypatch.setattr("podqos.library.many_files.WORTH_FORKING_BYTES", forking_bytes)
+    monkeypatch.setattr("podqos.library.parallel.WORTH_FORKING_BYTES", forking_bytes)
     _, out, _ = tree(TREE)("explain", "-f", ".", "-f", "b/three.yaml", "-f", "b", "-o", "csv")
     assert sorted(line.split(",")[1] for line in out.splitlines()[1:]) == ["one", "three", "two"]
 

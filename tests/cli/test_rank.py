@@ -586,16 +586,16 @@ def test_what_saves_the_first_of_each_order_is_listed_with_yaml_first_costs_and_
     kubelet = [kind for by, kind in found if by == "kubelet"]
     assert kubelet == ["request more", "limits equal to requests", "use less"]
     more = found["kubelet", "request more"]
-    assert more["edits"] == ["spec.containers[0].resources.requests.memory: 507Mi   # was 128Mi"]
+    assert more["edits"] == ["spec.containers[0].resources.requests.memory: 512Mi   # was 128Mi"]
     assert (more["saves"], more["instead"]) == (True, ["shop/modest"])
-    assert more["costs"] == ["379Mi more memory requested on the node, which has room"]
+    assert more["costs"] == ["384Mi more memory requested on the node, which has room"]
     guaranteed = found["kubelet", "limits equal to requests"]
     assert "spec.containers[0].resources.limits.memory: 600Mi   # was 512Mi" in guaranteed["edits"]
     assert "a new CPU limit, above which it is throttled" in guaranteed["costs"]
     given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", "--node-memory", "4Gi"]
     out = rank(capsys, *given)[1]
     assert "What saves shop/hungry, the first to be evicted" in out
-    assert "request 507Mi of memory → 2nd of 2 in the eviction order; shop/modest is evicted instead" in out
+    assert "request 512Mi of memory → 2nd of 2 in the eviction order; shop/modest is evicted instead" in out
 
 
 def test_a_remedy_that_a_limit_range_forbids_does_not_save(capsys, tmp_path):
@@ -610,7 +610,7 @@ def test_a_remedy_that_a_limit_range_forbids_does_not_save(capsys, tmp_path):
     assert not guaranteed["saves"]
     assert "the API server rejects it: " in guaranteed["effect"]
     assert "maximum memory usage per Container is 512Mi" in guaranteed["effect"]
-    assert found["kubelet", "request more"]["saves"], "507Mi is within the bound"
+    assert found["kubelet", "request more"]["saves"], "512Mi is within the bound"
 
 
 def test_a_remedy_for_which_the_node_has_no_room_does_not_save(capsys, tmp_path):
@@ -622,13 +622,14 @@ def test_a_remedy_for_which_the_node_has_no_room_does_not_save(capsys, tmp_path)
     )
 
 
-def test_how_much_less_to_use_is_not_said_of_a_pod_whose_usage_is_assumed(capsys, tmp_path):
+def test_no_amount_is_told_of_a_pod_whose_usage_is_assumed(capsys, tmp_path):
     (tmp_path / "pods.yaml").write_text(HUNGRY.replace("memory: 128Mi", "memory: 0"))
-    given = ["-f", tmp_path / "pods.yaml", "--node-memory", "4Gi", "-o", "json"]
-    found = json.loads(rank(capsys, *given)[1])["remedies"]
+    given = ["-f", tmp_path / "pods.yaml", "--node-memory", "4Gi"]
+    found = json.loads(rank(capsys, *given, "-o", "json")[1])["remedies"]
     assert {each["pod"] for each in found} == {"shop/hungry"}
-    assert "use less" not in {remedy["kind"] for each in found for remedy in each["remedies"]}
-    assert {tuple(remedy["assumed"])[:1] for each in found for remedy in each["remedies"]} == {("shop/hungry",)}
+    assert {remedy["kind"] for each in found for remedy in each["remedies"]} <= {"higher priority"}
+    text = rank(capsys, *given)[1]
+    assert "\n  What shop/hungry uses is not known, so no request or limit can be computed for it.\n" in text
 
 
 def test_a_wide_table_has_words_and_csv_has_values(capsys, tmp_path):
@@ -640,3 +641,16 @@ def test_a_wide_table_has_words_and_csv_has_values(capsys, tmp_path):
     given = ("-f", str(pods), "--usage", str(usage), "-o")
     assert "  larger usage minus request  " in rank(capsys, *given, "wide")[1]
     assert ",larger usage - request," in rank(capsys, *given, "csv")[1]
+
+
+def test_a_pod_that_is_guaranteed_is_not_told_to_become_it(capsys, tmp_path):
+    """Limits alone: the API server copies them to the requests."""
+    (tmp_path / "pod.yaml").write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: g}\nspec:\n  containers:\n"
+        "  - {name: g, image: g, resources: {limits: {cpu: 1, memory: 1Gi}}}\n"
+    )
+    (tmp_path / "usage.csv").write_text("pod,memory\ng,900Mi\n")
+    code, out, _ = rank(capsys, "-f", tmp_path / "pod.yaml", "--usage", tmp_path / "usage.csv")
+    assert code == 0
+    assert "Guaranteed" in out
+    assert "make it Guaranteed" not in out

@@ -34,7 +34,6 @@ READERS: dict[str, tuple[Question | None, list[str]]] = {
     "ui": (Question.SURVIVAL, [MANIFEST, "--html", "page.html"]),
     "place": (Question.PLACEMENT, ["-f", MANIFEST, "--nodes", "1", "--node-capacity", "cpu=8,memory=32Gi"]),
     "simulate": (Question.PLACEMENT, [SCENARIO]),
-    "sweep": (Question.PLACEMENT, [SCENARIO, "--vary", "phase=0s"]),
     "scenario": (Question.PLACEMENT, ["validate", SCENARIO]),
     "admit": (Question.ADMISSION, ["-f", MANIFEST]),
 }
@@ -218,7 +217,6 @@ KUBELET_READERS: dict[str, list[str]] = {
     "thresholds": [KUBELET],
     "ui": [MANIFEST, KUBELET, "--html", "page.html"],
     "simulate": [SCENARIO],
-    "sweep": [SCENARIO, "--vary", "phase=0s"],
     "scenario": ["validate", SCENARIO],
 }
 NOT_KUBELET_READERS = {
@@ -331,7 +329,7 @@ def test_rank_of_a_node_whose_pods_are_assumed_to_use_more_than_it_has_says_so(p
 # ---- a kubelet's file of another time --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", [name for name in KUBELET_READERS if name not in {"ui", "sweep"}])
+@pytest.mark.parametrize("command", [name for name in KUBELET_READERS if name != "ui"])
 def test_a_file_of_openshift_3_says_which_rules_it_gets(command, place, capsys):
     (place / MANIFEST).write_text(GOOD)
     (place / KUBELET).write_text("kubeletArguments:\n  eviction-hard: [memory.available<500Mi]\n")

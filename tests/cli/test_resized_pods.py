@@ -180,39 +180,3 @@ def test_a_snapshot_of_a_pod_that_was_never_resized_has_neither():
     data = json.dumps({"apiVersion": "v1", "kind": "PodList", "items": [_pod(annotations=_applied())]}).encode()
     (kept,) = json.loads(pruned_list(data))["items"]
     assert not {"managedFields", "annotations"} & kept["metadata"].keys()
-
-
-SCENARIO = """apiVersion: podqos.dev/v1alpha1
-kind: Scenario
-metadata: {name: resized}
-spec:
-  nodes:
-  - name: w1
-    capacity: {cpu: 4, memory: 1000Mi}
-    kubelet: {evictionHard: {memory.available: "0%"}, enforceNodeAllocatable: []}
-  manifests: [pods.json]
-  workloads:
-  - {workload: web, nodes: [w1], demand: {memory: 450Mi}}
-  - {workload: other, nodes: [w1], demand: {memory: {steps: {0s: 100Mi, 30s: 560Mi}}}}
-  events:
-  - {at: 10s, resize: {workload: web, container: app, resources: {requests: {memory: 600Mi}}}}
-  duration: 31s
-"""
-
-
-def test_a_simulated_kill_is_explained_with_the_score_that_the_container_had(capsys, tmp_path):
-    """The 100Mi that web started with give 900, and 1350 points; its 600Mi would give 400, and other's 600 be first."""
-    pods = [
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name},
-            "spec": {"containers": [{"name": "app", "image": "i", "resources": {"requests": {"memory": memory}}}]},
-        }
-        for name, memory in (("web", "100Mi"), ("other", "400Mi"))
-    ]
-    (tmp_path / "pods.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
-    (tmp_path / "scenario.yaml").write_text(SCENARIO)
-    assert main(["simulate", str(tmp_path / "scenario.yaml"), "-o", "json"]) == 0
-    kill = json.loads(capsys.readouterr().out)["kills"][0]
-    assert (kill["pod"], kill["because"]["oomScoreAdj"], kill["kernelPlace"]) == ("default/web", 900, 1)

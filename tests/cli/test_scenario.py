@@ -13,11 +13,9 @@ from podqos.eviction.ranking import Policy
 from podqos.manifest.problems import Severity
 from podqos.qos.classes import classify
 from podqos.reading.scenario_files import InvalidScenario, load_scenario, read_scenario
-from podqos.reading.shipped_scenarios import FORMER_NAMES
 from podqos.sim.engine.curve import Clock, constant
 from podqos.sim.scenario.demand import IDLE
 from podqos.sim.scenario.happenings import NodeAdded, NodeLost
-from podqos.web.ui.source_files import read_paths
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted((ROOT / "scenarios").glob("*.yaml"), key=lambda path: path.stem)
@@ -430,42 +428,13 @@ def test_a_directory_of_the_same_name_does_not_hide_a_shipped_scenario(monkeypat
     assert load_scenario("oom-loop").name == "oom-loop"
 
 
-@pytest.mark.parametrize(("former", "name"), FORMER_NAMES.items())
-def test_a_former_name_of_a_scenario_is_still_valid(former, name, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert load_scenario(former).name == load_scenario(f"{former}.yaml").name == name
-    assert read_paths([former]).scenario.name == name
-    assert main(["scenario", "validate", former]) == 0
-    assert f"{name}.yaml: " in capsys.readouterr().out
-
-
-def test_a_run_by_a_former_name_has_the_name_of_the_scenario(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["simulate", "question-1", "--until", "1s", "-o", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["name"] == "oom-by-class"
-    assert main(["blast", "question-1", "-o", "csv"]) == 0
-
-
-def test_a_file_here_comes_before_a_former_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["scenario", "new", "question-1"]) == 0
-    assert load_scenario("question-1.yaml").name == "question-1"
-
-
-def test_former_names_are_not_advertised(capsys):
-    assert main(["scenario", "list"]) == 0
-    assert main(["completion", "bash"]) == 0
-    assert "question-" not in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("name", "fix"),
     [
         ("raec", "did you mean race?"),
         ("Race", "did you mean race?"),
         ("oom-by-clas", "did you mean oom-by-class?"),
-        ("questoin-3", "did you mean oom-by-request?"),
-        ("scenarios/question-2.yaml", "built in as oom-loop"),
+        ("scenarios/oom-loop.yaml", "built in as oom-loop"),
         ("scenarios/mine.yaml", "check the path"),
         ("other", "podqos scenario list"),
     ],

@@ -1,4 +1,4 @@
-"""Files without -f; -n, -l, --kind, --name and -o name: what they choose is shown and judged, the rest still counts."""
+"""Files without -f; -n, -l, KIND/NAME and -o name: what they choose is shown and judged, the rest still counts."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_files_stand_before_between_and_behind_options_in_their_order(capsys):
 
 
 def test_blast_tells_manifests_from_a_scenario(capsys):
-    options = ("--name", "web", "--node-memory", "64Gi", "-o", "json")
+    options = ("-l", "pod=web", "--node-memory", "64Gi", "-o", "json")
     expected = podqos(capsys, "blast", "-f", "shop.yaml", *options)
     assert {each["pod"] for each in json.loads(expected[1])["leaks"]} == {"shop/web-0"}
     assert podqos(capsys, "blast", "shop.yaml", *options) == expected
@@ -125,7 +125,7 @@ def test_thresholds_takes_one_file_either_way(capsys):
     [
         pytest.param((), ["web", "db", "batch", "loose"], id="all"),
         pytest.param(("-n", "shop"), ["web", "db", "loose"], id="namespace-also-of-what-names-none"),
-        pytest.param(("-n", "jobs", "--name", "b*"), ["batch"], id="both"),
+        pytest.param(("-n", "jobs", "deploy/batch"), ["batch"], id="both"),
         pytest.param(("-l", "tier=front"), ["web"], id="label"),
         pytest.param(("-l", "pod=db"), ["db"], id="label-of-its-pods"),
         pytest.param(("-l", "tier"), ["web", "db"], id="label-exists"),
@@ -133,9 +133,8 @@ def test_thresholds_takes_one_file_either_way(capsys):
         pytest.param(("-l", "tier!=front"), ["db", "batch", "loose"], id="label-differs-or-is-missing"),
         pytest.param(("-l", "tier in (front, back),pod!=db"), ["web"], id="set-and-another"),
         pytest.param(("-l", "tier notin (front,back)"), ["batch", "loose"], id="not-in-set"),
-        pytest.param(("--kind", "sts"), ["db"], id="short-kind"),
-        pytest.param(("--kind", "Deployments", "--kind", "statefulset"), ["web", "db", "batch", "loose"], id="kinds"),
-        pytest.param(("--name", "web", "--name", "*b"), ["web", "db"], id="names"),
+        pytest.param(("sts/db",), ["db"], id="short-kind"),
+        pytest.param(("Deployments/web", "statefulset/db"), ["web", "db"], id="kinds"),
     ],
 )
 @pytest.mark.parametrize("command", ["explain", "check", "admit"])
@@ -145,11 +144,11 @@ def test_a_selection_chooses_workloads(capsys, command, options, chosen):
 
 @pytest.mark.parametrize("command", ["place", "rank", "cpu"])
 def test_and_the_pods_of_a_node(capsys, command):
-    assert sorted(names(capsys, command, "--kind", "deploy", "-n", "shop")) == ["pod/loose-0", "pod/web-0"]
+    assert sorted(names(capsys, command, "-l", "pod in (web,loose)", "-n", "shop")) == ["pod/loose-0", "pod/web-0"]
 
 
 def test_names_are_printed_as_kubectl_takes_them_each_once(capsys):
-    assert names(capsys, "check", "-n", "jobs", "--name", "batch") == ["deployment/batch"]
+    assert names(capsys, "check", "-n", "jobs", "deploy/batch") == ["deployment/batch"]
     assert names(capsys, "explain") == ["deployment/web", "statefulset/db", "deployment/batch", "deployment/loose"]
 
 
@@ -159,16 +158,16 @@ def test_the_names_of_checks_are_their_ids(capsys):
 
 
 def test_how_many_are_not_shown_is_said(capsys):
-    _, _, err = podqos(capsys, "explain", "shop.yaml", "--kind", "sts")
+    _, _, err = podqos(capsys, "explain", "shop.yaml", "sts/db")
     assert "3 of 4 workloads not shown; they still count\n" in err
     assert "not shown" not in podqos(capsys, "explain", "shop.yaml")[2]
 
 
 @pytest.mark.parametrize("command", READING)
 def test_a_selection_of_nothing_is_bad_input(capsys, command):
-    code, _, err = podqos(capsys, command, "shop.yaml", *READING[command], "--name", "nothing")
+    code, _, err = podqos(capsys, command, "shop.yaml", *READING[command], "-l", "app=nothing")
     assert code == 2
-    assert "podqos: error: -n, -l, --kind, --name: none of 4 " in err
+    assert "podqos: error: -n, -l, KIND/NAME: none of 4 " in err
 
 
 # ---- what still counts -------------------------------------------------------------------------------------------
@@ -177,7 +176,7 @@ def test_a_selection_of_nothing_is_bad_input(capsys, command):
 def test_places_are_those_among_all_pods(capsys):
     _, out, _ = podqos(capsys, "rank", "shop.yaml", "--node-memory", "64Gi", "-o", "json")
     whole = {each["pod"]: each["place"] for each in json.loads(out)["evictionOrder"]}
-    _, out, _ = podqos(capsys, "rank", "shop.yaml", "--node-memory", "64Gi", "-o", "json", "--kind", "sts")
+    _, out, _ = podqos(capsys, "rank", "shop.yaml", "--node-memory", "64Gi", "-o", "json", "sts/db")
     report = json.loads(out)
     assert [(each["pod"], each["place"]) for each in report["evictionOrder"]] == [("shop/db-0", whole["shop/db-0"])]
     assert {each["pod"] for each in report["killOrder"]} == {"shop/db-0"}
@@ -191,25 +190,25 @@ def test_that_the_orders_disagree_about_others_is_said(capsys):
     Path("usage.csv").write_text("pod,memory,anon\ncache,2Gi,10Mi\nheap,100Mi,100Mi\nsmall,1Mi,1Mi\n")
     line = ("rank", "pods.yaml", "--usage", "usage.csv", "--node-memory", "64Gi")
     assert "the kubelet evicts default/cache before default/heap" in podqos(capsys, *line)[1]
-    assert "the kubelet evicts default/cache before default/heap" in podqos(capsys, *line, "--name", "heap")[1]
-    assert "The orders disagree only about other pods.\n" in podqos(capsys, *line, "--name", "small")[1]
+    assert "the kubelet evicts default/cache before default/heap" in podqos(capsys, *line, "pod/heap")[1]
+    assert "The orders disagree only about other pods.\n" in podqos(capsys, *line, "pod/small")[1]
 
 
 def test_the_others_have_their_share_of_the_cpu(capsys):
-    _, out, _ = podqos(capsys, "cpu", "shop.yaml", "--cores", "2", "--kind", "sts", "-o", "json")
+    _, out, _ = podqos(capsys, "cpu", "shop.yaml", "--cores", "2", "sts/db", "-o", "json")
     (pod,) = json.loads(out)["pods"]
     assert pod["grantedMilli"] == 500
 
 
 def test_the_others_are_charged_to_quotas(capsys):
     """web, the first of its namespace, uses up what the quota has."""
-    code, out, _ = podqos(capsys, "admit", "shop.yaml", "--policies", "quota.yaml", "--kind", "sts", "-o", "json")
+    code, out, _ = podqos(capsys, "admit", "shop.yaml", "--policies", "quota.yaml", "sts/db", "-o", "json")
     (item,) = json.loads(out)["items"]
     assert (code, item["name"], item["outcome"]) == (1, "db", "refused")
 
 
 def test_the_others_are_in_the_cgroups_above_the_pods(capsys):
-    _, out, _ = podqos(capsys, "explain", "shop.yaml", "--kind", "sts", "-o", "json")
+    _, out, _ = podqos(capsys, "explain", "shop.yaml", "sts/db", "-o", "json")
     report = json.loads(out)
     assert [item["name"] for item in report["items"]] == ["db"]
     assert report["node"]["pods"] == 4
@@ -218,18 +217,18 @@ def test_the_others_are_in_the_cgroups_above_the_pods(capsys):
 def test_what_is_not_chosen_is_not_edited_and_fails_no_gate(capsys):
     def edited(*options: str) -> list[bool]:
         Path("shop.yaml").write_text(SHOP)
-        podqos(capsys, "check", "shop.yaml", "--fix", *options)
+        podqos(capsys, "check", "shop.yaml", "--fix", "--only", "PQ101", *options)
         after = Path("shop.yaml").read_text().split("---")
         return [one != other for one, other in zip(SHOP.split("---"), after, strict=True)]
 
     assert edited() == [True, True, True, True]
-    assert edited("--kind", "sts") == [False, True, False, False]
+    assert edited("sts/db") == [False, True, False, False]
     gate = ("check", "shop.yaml", "--fail-on", "warning")
-    assert [podqos(capsys, *gate, *options)[0] for options in ((), ("--kind", "sts"))] == [1, 0]
+    assert [podqos(capsys, *gate, *options)[0] for options in ((), ("quota/small", "quota.yaml"))] == [1, 0]
 
 
 def test_other_objects_are_chosen_by_kind_namespace_and_name(capsys):
-    _, out, _ = podqos(capsys, "check", "shop.yaml", "quota.yaml", "--kind", "quota", "-o", "json")
+    _, out, _ = podqos(capsys, "check", "shop.yaml", "quota.yaml", "quota/small", "-o", "json")
     assert {item["kind"] for item in json.loads(out)["items"]} <= {"ResourceQuota"}
 
 
@@ -239,8 +238,8 @@ def test_the_class_that_is_required_is_that_of_the_chosen_in_any_case(capsys):
     )
     line = ("explain", "shop.yaml", "best.yaml", "-o", "csv")
     assert podqos(capsys, *line, "--require", "burstable")[0] == 1
-    assert podqos(capsys, *line, "--require", "BURSTABLE", "--kind", "deploy")[0] == 0
-    assert podqos(capsys, *line, "--require", "guaranteed", "--kind", "deploy")[0] == 1
+    assert podqos(capsys, *line, "--require", "BURSTABLE", "-l", "pod")[0] == 0
+    assert podqos(capsys, *line, "--require", "guaranteed", "-l", "pod")[0] == 1
 
 
 def test_a_large_list_is_selected_from_as_well(capsys):
@@ -279,21 +278,13 @@ def test_an_object_without_labels_meets_only_conditions_that_want_none():
 
 @pytest.mark.parametrize(
     "words",
-    [("blast", "race", "-n", "shop"), ("advise", "--node", "--cores", "4", "-n", "shop")],
+    [("blast", "race", "-n", "shop")],
     ids=" ".join,
 )
 def test_where_there_are_no_manifests_there_is_nothing_to_choose(capsys, words):
     code, _, err = podqos(capsys, *words)
     assert code == 2
-    assert "-n, -l, --kind, --name" in err
-
-
-def test_custom_kinds_are_chosen_like_any_other(capsys):
-    Path("rollout.yaml").write_text(
-        workload("Rollout", "canary", "shop").replace("apps/v1", "argoproj.io/v1alpha1"),
-    )
-    _, out, _ = podqos(capsys, "explain", ".", "--kind", "rollout", "-o", "name")
-    assert out == "rollout/canary\n"
+    assert "-n, -l" in err
 
 
 def test_classes_of_the_cluster_and_a_selection_go_together(capsys):
@@ -301,7 +292,7 @@ def test_classes_of_the_cluster_and_a_selection_go_together(capsys):
         "      containers:", "      priorityClassName: top\n      containers:"
     )
     Path("urgent.yaml").write_text(urgent)
-    _, out, _ = podqos(capsys, "rank", ".", "--name", "urgent", "--priority", "top=7", "-o", "json")
+    _, out, _ = podqos(capsys, "rank", ".", "deploy/urgent", "--priority", "top=7", "-o", "json")
     (place,) = json.loads(out)["evictionOrder"]
     assert (place["pod"], place["priority"]) == ("shop/urgent-0", 7)
 
@@ -309,7 +300,7 @@ def test_classes_of_the_cluster_and_a_selection_go_together(capsys):
 @pytest.mark.parametrize("is_large", [False, True])
 def test_policies_of_a_directory_apply_to_the_chosen_of_that_directory_only(capsys, monkeypatch, is_large):
     if is_large:
-        monkeypatch.setattr("podqos.library.many_files.WORTH_FORKING_BYTES", 1)
+        monkeypatch.setattr("podqos.library.parallel.WORTH_FORKING_BYTES", 1)
     limits = "spec: {limits: [{type: Container, default: {memory: 1Gi}}]}"
     for folder in ("a", "b"):
         Path(folder).mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from argparse import Action
 from collections.abc import Iterator
 
 import pytest
@@ -11,10 +12,11 @@ import podqos
 from podqos.cli import spelling
 from podqos.cli.command_list import COMMANDS, parser_of
 from podqos.cli.main import main
+from podqos.cli.parser import CommandParser, subcommands
 from podqos.errors import InvalidArgument
 from podqos.model.profile import parse_version
 from podqos.naming import hint, naming
-from ratchets import SOURCE, options_of
+from ratchets import SOURCE
 
 POD = """
 apiVersion: v1
@@ -72,6 +74,15 @@ def test_a_program_reads_the_parameter_and_the_terminal_shows_the_option(tmp_pat
     assert "error: --growing: no such pod: nobody" in capsys.readouterr().err
 
 
+def _options_of(parser: CommandParser) -> Iterator[Action]:
+    """Yield the options of a command and of what is below it."""
+    for action in parser._actions:
+        if action.option_strings:
+            yield action
+        for below in subcommands(action).values():
+            yield from _options_of(below)
+
+
 def _fields() -> Iterator[tuple[str, str]]:
     """Yield the fields that the source names, with the file."""
     for path in sorted(SOURCE.rglob("*.py")):
@@ -86,7 +97,7 @@ def test_every_field_that_a_text_names_is_an_option_of_some_command():
     names = {
         name
         for command in COMMANDS
-        for action in options_of(parser_of(command)[0])
+        for action in _options_of(parser_of(command)[0])
         for name in (action.dest, *(each.lstrip("-").replace("-", "_") for each in action.option_strings))
     }
     fields = sorted(set(_fields()))

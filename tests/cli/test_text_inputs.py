@@ -92,7 +92,6 @@ COMMANDS = {
     "stats": (STATS, "rank --pods pods.json --stats FILE --node-memory 8Gi"),
     "snapshot": (SNAPSHOT, "rank --snapshot FILE"),
     "scenario": (SCENARIO, "scenario validate FILE"),
-    "results of a sweep": (WRITTEN, "sweep small.yaml --results FILE"),
     "manifest explained": (POD, "explain -f FILE -o json"),
     "manifest admitted": (POD, "admit -f FILE"),
     "manifest checked": (POD, "check -f FILE -o sarif"),

@@ -156,16 +156,18 @@ def test_capacities_make_amounts_of_shares(capsys):
 
 WRONG = {
     "soft after hard": (
-        ["--eviction-hard=memory.available<1Gi", "--eviction-soft=memory.available<500Mi",
+        ["--eviction-hard=memory.available<1Gi,nodefs.available<10%", "--eviction-soft=memory.available<500Mi",
          "--eviction-soft-grace-period=memory.available=1m"],
         "SoftAfterHard",
     ),
+    "nothing watches a disk": (["--eviction-hard=memory.available<1Gi"], "DiskUnwatched"),
     "nothing watches memory": (["--eviction-hard=nodefs.available<10%"], "MemoryUnwatched"),
     "swap": (
-        ["--eviction-hard=memory.available<1Gi", "--fail-swap-on=false", "--kubernetes-version=1.27"],
+        ["--eviction-hard=memory.available<1Gi,nodefs.available<10%", "--fail-swap-on=false",
+         "--kubernetes-version=1.27"],
         "SwapHidesPressure",
     ),
-    "too late": (["--eviction-hard=memory.available<100Mi"], "TooLate"),
+    "too late": (["--eviction-hard=memory.available<100Mi,nodefs.available<10%"], "TooLate"),
 }  # fmt: skip
 
 
@@ -215,8 +217,11 @@ BAD = {
     "unknown signal": (["--eviction-hard=memory.availabel<1Gi"], "did you mean memory.available?"),
     "soft without grace": (["--eviction-soft=memory.available<1Gi"], "grace period must be specified"),
     "malformed": (["--eviction-hard=memory.available"], "malformed pair"),
-    "in a file": (["-f", "broken.yaml"], "broken.yaml: evictionHard[memory.available]: "),
-    "misspelt": (["-f", "misspelt.yaml"], "misspelt.yaml: unknown field 'evictionHrad' (did you mean evictionHard?)"),
+    "in a file": (["-f", "broken.yaml"], "broken.yaml:3:16: evictionHard[memory.available]: "),
+    "misspelt": (
+        ["-f", "misspelt.yaml"],
+        "misspelt.yaml:3:1: evictionHrad: unknown field (did you mean evictionHard?)",
+    ),
     "more than there is": (["-f", "greedy.yaml"], "greedy.yaml: 70Gi of memory is withheld from pods"),
     "not a configuration": (["-f", "pod.yaml"], "pod.yaml: contains no kubelet configuration"),
     "broken YAML": (["-f", "torn.yaml"], "torn.yaml:"),

@@ -217,7 +217,10 @@ def test_every_command_says_the_same_of_a_field_that_depends_on_a_parameter(run,
         "      resources: {requests: {memory: 1Gi}, limits: {memory: 1Gi}}\n"
         "  - {name: t, podSpecPatch: '{{inputs.parameters.patch}}', container: {image: i}}\n"
     )
-    Path("policy.yaml").write_text(run("policy", "init", "-")[1])
+    rule = "{name: any, require: {minClass: Burstable}, action: Warn}"
+    Path("policy.yaml").write_text(
+        f"apiVersion: podqos.dev/v1alpha1\nkind: Policy\nmetadata: {{name: p}}\nspec: {{rules: [{rule}]}}\n"
+    )
     _, out, err = run(*command)
     assert "error: spec" not in err
     assert "rejected" not in out

@@ -15,8 +15,9 @@ from podqos.admission.policies import Policies
 from podqos.admission.refusal import Refusal
 from podqos.admission.resize import resize
 from podqos.admission.resize_node import KnownNodes
-from podqos.cli.eval.resources import list_of, pod_of
+from podqos.manifest.decode import convert
 from podqos.model.node import Node
+from podqos.model.pod import Pod
 from real_api_server import ApiServer, writes
 
 pytestmark = pytest.mark.slow
@@ -95,7 +96,7 @@ def _answer(server: ApiServer, method: str, path: str, body: dict) -> tuple[int,
 @writes
 def test_every_resize_of_a_bound_pod_is_answered_as_by_the_api_server(server):
     draw = random.Random(int(os.environ.get("PODQOS_TEST_SEED", "7")))  # noqa: S311 - the same pods each time
-    nodes = list_of(Node, json.loads(server.call("GET", "/api/v1/nodes"))["items"])
+    nodes = convert(json.loads(server.call("GET", "/api/v1/nodes"))["items"], list[Node])
     known = KnownNodes({node.name: node for node in nodes}, are_all=True)
     answers, wrong = {}, []
     for number in range(CASES):
@@ -103,7 +104,7 @@ def test_every_resize_of_a_bound_pod_is_answered_as_by_the_api_server(server):
         code, stored = _answer(server, "POST", pods, _pod(draw, f"p{number}"))
         if code != 200:
             continue
-        old = pod_of(json.loads(json.dumps(stored)))
+        old = convert(json.loads(json.dumps(stored)), Pod)
         asked = _resized(draw, stored)
         new = read_pod(asked)
         assert not isinstance(new, Refusal)

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from podqos.cli.eval.resources import list_of, pod_of
+from podqos.manifest.decode import convert
 from podqos.model.node import Node
+from podqos.model.pod import Pod
 from podqos.placement.choosing import OneByOne
 from podqos.placement.filters import SchedulerCluster
 from podqos.placement.node_state import SchedulerNode
@@ -123,11 +124,11 @@ def _decided(server: ApiServer, name: str) -> str:
 
 def _best(nodes: list, there: list, arriving: dict) -> list[str]:
     views = Views()
-    states = {node.name: SchedulerNode(node) for node in list_of(Node, nodes)}
+    states = {node.name: SchedulerNode(node) for node in convert(nodes, list[Node])}
     for pod in there:
-        states[pod["spec"]["nodeName"]].add(views.of(pod_of(pod)))
+        states[pod["spec"]["nodeName"]].add(views.of(convert(pod, Pod)))
     cluster = SchedulerCluster(states.values(), Namespaces({"default": {}}))
-    return [state.name for state in OneByOne(cluster).best(views.of(pod_of(arriving)))]
+    return [state.name for state in OneByOne(cluster).best(views.of(convert(arriving, Pod)))]
 
 
 def test_every_pod_goes_to_a_node_with_the_highest_score(server):

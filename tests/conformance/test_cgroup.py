@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.compare import difference, vectors
-from podqos.cli.eval.cgroup import evaluate
+from podqos.cli.families import evaluate
 
 
 def test_every_vector_of_the_family_agrees():
@@ -11,7 +11,7 @@ def test_every_vector_of_the_family_agrees():
     wrong = {
         line["id"]: found
         for line in vectors("cgroup")
-        if (found := difference(line["expected"], evaluate(line["input"]))) is not None
+        if (found := difference(line["expected"], evaluate("cgroup", line["input"]))) is not None
     }
     assert wrong == {}
 
@@ -20,7 +20,7 @@ def test_nothing_is_answered_that_the_kubelet_leaves_unset():
     """A key too many would be a limit that no kubelet sets."""
     for line in vectors("cgroup"):
         if line["input"]["kind"] == "pod":
-            answer = evaluate(line["input"])
+            answer = evaluate("cgroup", line["input"])
             assert answer["pod"].keys() == line["expected"]["pod"].keys(), line["id"]
             for name, expected in line["expected"]["containers"].items():
                 assert answer["containers"][name]["unified"] == expected["unified"], line["id"]
@@ -54,10 +54,10 @@ def test_conversions(milli, period, weight, expected):
         "milliCPUFromQuota",
         "sharesFromWeight",
     )
-    answer = evaluate({"kind": "convert", "milliCPU": milli, "cpuPeriod": period, "cpuWeight": weight})
+    answer = evaluate("cgroup", {"kind": "convert", "milliCPU": milli, "cpuPeriod": period, "cpuWeight": weight})
     assert answer == dict(zip(keys, expected, strict=True))
 
 
 def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match="unknown kind 'node'"):
-        evaluate({"kind": "node"})
+        evaluate("cgroup", {"kind": "node"})

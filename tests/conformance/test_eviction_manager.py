@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from conformance.compare import difference, vectors
-from podqos.cli.eval.eviction_manager import evaluate
+from podqos.cli.families import evaluate
 
 
 def test_every_vector_of_the_family_agrees():
@@ -9,7 +9,7 @@ def test_every_vector_of_the_family_agrees():
     wrong = {
         line["id"]: found
         for line in vectors("eviction_manager")
-        if (found := difference(line["expected"], evaluate(line["input"]), texts=True)) is not None
+        if (found := difference(line["expected"], evaluate("eviction_manager", line["input"]), texts=True)) is not None
     }
     assert wrong == {}
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from conformance.compare import difference, vectors
-from podqos.cli.eval.quantity import evaluate
+from podqos.cli.families import evaluate
 
 
 def test_every_vector_of_the_family_agrees():
@@ -9,6 +9,6 @@ def test_every_vector_of_the_family_agrees():
     wrong = {
         line["id"]: found
         for line in vectors("quantity")
-        if (found := difference(line["expected"], evaluate(line["input"]))) is not None
+        if (found := difference(line["expected"], evaluate("quantity", line["input"]))) is not None
     }
     assert wrong == {}

@@ -10,7 +10,7 @@ from urllib.error import HTTPError
 import pytest
 
 from conformance.compare import vectors
-from podqos.cli.eval.workload_admission import evaluate
+from podqos.cli.families import evaluate
 from podqos.manifest.kinds import POD_HOLDERS
 from real_api_server import ApiServer, writes
 
@@ -51,7 +51,7 @@ def test_the_server_answers_as_podqos_does(server, family, step):
         value = line["input"]
         if isinstance(value.get("metadata"), dict):
             value["metadata"].pop("namespace", None)
-        got = evaluate(value)
+        got = evaluate("workload_admission", value)
         code, message = created(server, value["kind"], value)
         if "disallowed by cluster policy" in message:
             continue  # this server does not allow privileged containers, and podqos assumes that it does

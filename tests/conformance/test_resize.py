@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from conformance.compare import difference, vectors
 from conformance.test_admission_wide import parts
-from podqos.cli.eval.resize import evaluate
+from podqos.cli.families import evaluate
 
 
 def test_every_vector_of_the_family_agrees():
@@ -10,7 +10,7 @@ def test_every_vector_of_the_family_agrees():
     wrong = {
         line["id"]: found
         for line in vectors("resize")
-        if (found := difference(line["expected"], evaluate(line["input"]))) is not None
+        if (found := difference(line["expected"], evaluate("resize", line["input"]))) is not None
     }
     assert wrong == {}
 
@@ -20,6 +20,7 @@ def test_the_words_are_the_servers():
     wrong = {
         line["id"]: got["error"]
         for line in vectors("resize")
-        if (got := evaluate(line["input"])).get("error") and parts(line["expected"]["error"]) != parts(got["error"])
+        if (got := evaluate("resize", line["input"])).get("error")
+        and parts(line["expected"]["error"]) != parts(got["error"])
     }
     assert wrong == {}

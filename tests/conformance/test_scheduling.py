@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from conformance.compare import vectors
-from podqos.cli.eval.scheduling import evaluate
+from podqos.cli.families import evaluate
 
 # The recorded scheduler knew of pods that the recorded state does not have: a pod that is listed as waiting got its
 # place first.
@@ -21,7 +21,7 @@ def decisions() -> tuple[tuple[str, dict, dict], ...]:
     return tuple(
         (f"{line['id']} {expected['pod']}", _settled(expected), got)
         for line in vectors("scheduling")
-        for expected, got in zip(line["expected"]["steps"], evaluate(line["input"])["steps"], strict=True)
+        for expected, got in zip(line["expected"]["steps"], evaluate("scheduling", line["input"])["steps"], strict=True)
     )
 
 

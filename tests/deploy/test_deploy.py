@@ -4,6 +4,7 @@ import base64
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import textwrap
 from datetime import UTC, datetime
@@ -489,3 +490,19 @@ def test_what_is_no_address_is_said(capsys, command, listen):
 
     assert code == 2
     assert "is not a valid address (for example 0.0.0.0:8443)" in said.err
+
+
+# ---- systemd units ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing")
+@pytest.mark.parametrize("unit", sorted((DEPLOY / "systemd").iterdir()), ids=lambda unit: unit.name)
+def test_systemd_understands_the_units_and_podqos_their_options(tmp_path, unit):
+    (command,) = re.findall(r"^ExecStart=/usr/local/bin/podqos (.*)$", unit.read_text(), re.MULTILINE)
+    name, *words = command.split()
+    assert parser_of(name)[0].parse_args(words)
+    file = tmp_path / unit.name
+    file.write_text(unit.read_text().replace("/usr/local/bin/podqos", "/bin/true"))
+    words = ["systemd-analyze", "verify", "--man=no", str(file)]
+    said = subprocess.run(words, capture_output=True, text=True, check=False).stderr
+    assert [line for line in said.splitlines() if unit.name in line] == []

@@ -53,7 +53,7 @@ def wheels(tmp_path_factory) -> Path:
         wheel.writestr("podqos/__init__.py", "")
         wheel.writestr("podqos/cli/__init__.py", "")
         wheel.writestr("podqos/cli/main.py", "import sys\ndef command_line():\n    print(sys.prefix, sys.argv[1:])\n")
-        wheel.writestr("podqos-1.0.data/data/share/man/man1/podqos.1", "manual")
+        wheel.writestr("podqos-1.0.data/data/share/doc/podqos/NEWS", "news")
         wheel.writestr("podqos-1.0.dist-info/METADATA", metadata)
         wheel.writestr("podqos-1.0.dist-info/WHEEL", tags)
         wheel.writestr("podqos-1.0.dist-info/entry_points.txt", "[console_scripts]\npodqos = podqos.cli.main:main\n")
@@ -125,7 +125,7 @@ def test_all_of_python_is_compiled_because_nobody_may_write_there(archive):
     assert f"usr/lib/python3.{MINOR}/__pycache__/this.{version}.pyc" in members
     assert f"usr/lib/python3.{MINOR}/this.py" not in members, "it is in the layer below"
     assert f"opt/podqos/lib/python3.{MINOR}/site-packages/podqos/cli/__pycache__/main.{version}.pyc" in members
-    assert not [name for name in members if name.endswith("podqos.1")]
+    assert not [name for name in members if name.endswith("podqos/NEWS")]
     assert {(member.uid, member.gid, member.mtime) for member in members.values()} == {(0, 0, 0)}
     assert "etc/passwd" in members
 

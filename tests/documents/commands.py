@@ -1,4 +1,4 @@
-"""The commands that the documents tell a reader to type, the help and the manual page included."""
+"""The commands that the documents tell a reader to type, the help included."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from podqos.cli.grammar import Grammar, grammars
+from documents.grammar import Grammar, grammars
 
 ROOT = Path(__file__).resolve().parents[2]
 # A changelog and measurements are about their day.
@@ -21,7 +21,6 @@ PAGES = sorted(
     for path in ROOT.glob(pattern)
     if path.name != "CHANGELOG.md"
 )
-MANUAL = ROOT / "man/podqos.1"
 
 _PROGRAMS = r"(?:sudo|podqos|kubectl|make|pip|pipx|git|cp|ssh|cat|cd|curl|helm|kustomize|source|\.venv/bin/[\w-]+) "
 _SHELL = {"sh", "bash", "console"}
@@ -84,13 +83,6 @@ def help_commands() -> Iterator[Command]:
     for name, grammar in _GRAMMARS.items():
         for text in re.findall(r"^ +(podqos .+?)(?:  .*)?$", grammar.description, re.MULTILINE):
             yield Command(f"podqos {name} --help", 0, text)
-
-
-def manual_commands() -> Iterator[Command]:
-    """Yield the examples of the manual page."""
-    examples = MANUAL.read_text().partition(".SH EXAMPLES")[2].partition("\n.SH")[0]
-    for text in re.findall(r"^\\fB(.+)\\fR$", examples, re.MULTILINE):
-        yield Command("man podqos", 0, text.replace("\\-", "-"))
 
 
 def _in_blocks(page: Path) -> Iterator[Command]:

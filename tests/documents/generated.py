@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from documents.commands import ROOT
-from podqos.cli.grammar import Argument, Grammar, grammars
+from documents.grammar import Argument, Grammar, grammars
 from podqos.manifest.custom_kind import Built, CustomKind, Template
 from podqos.manifest.operator_kinds import OPERATOR_KINDS
 from podqos.wording import listed

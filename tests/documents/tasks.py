@@ -57,7 +57,12 @@ TASKS = (
         "podqos check kubelet.yaml",
         r"memory\.available is at least 825Mi",
     ),
-    Task("ci-gate", "Does CI have to stop this?", "podqos check deploy/", r"article-service is evicted first"),
+    Task(
+        "ci-gate",
+        "Does CI have to stop this?",
+        "podqos check deploy/",
+        r"article-service is evicted and OOM-killed before",
+    ),
     Task(
         "sizes",
         "Which requests and limits does Prometheus suggest?",

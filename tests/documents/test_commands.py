@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from documents.commands import PAGES, ROOT, Command, below, commands_of, help_commands, manual_commands, prose
+from documents.commands import PAGES, ROOT, Command, below, commands_of, help_commands, prose
+from documents.grammar import Grammar, grammars
 from documents.shown import difference
 from documents.world import in_world, make_world, run
 from podqos.cli.command_list import parser_of
-from podqos.cli.grammar import Grammar, grammars
 
 # Commands of podqos that find something exit with 1; all others on the pages exit with 0.
 FINDS = {"check", "drift", "admit", "place", "webhook", "--strict", "--require"}
@@ -32,24 +32,25 @@ CANNOT_RUN = {
     "git": "has made the repository that all these commands run in",
     "cp": "has made the repository that all these commands run in",
 }
+NO_PAGE = "the page is not built: make viewer"
 PAGE_OF_A_RUN = ROOT / "src/podqos/report/viewer.html"
-EVERYWHERE = [*(each for page in PAGES for each in commands_of(page)), *help_commands(), *manual_commands()]
+EVERYWHERE = [*(each for page in PAGES for each in commands_of(page)), *help_commands()]
 
 
 def reason(command: Command) -> str | None:
     """Return why a command cannot run, or None."""
     first, *rest = command.words
     if "--html" in rest and not PAGE_OF_A_RUN.exists():
-        return "needs the page that npm builds"
+        return NO_PAGE
     if rest[:1] in (["webhook"], ["exporter"]) and rest[1:2] not in (["test"], ["certificate"], ["manifests"]):
         return "serves until it is interrupted"
-    if rest[:1] == ["guard"] and rest[1:2] not in (["manifests"], ["install"]) and "--state" not in rest:
+    if rest[:1] == ["guard"] and rest[1:2] != ["manifests"] and "--state" not in rest:
         return "needs a node with a guard"
     if rest[:1] == ["ui"] and "--html" not in rest:
         return "serves until it is interrupted"
     if "--prometheus" in rest:
         return "asks a server"
-    if {"--watch", "--live"} & {*rest}:
+    if "--live" in rest:
         return "goes on until it is interrupted"
     return CANNOT_RUN.get(first) or CANNOT_RUN.get(" ".join([first, *rest[:1]]))
 
@@ -86,6 +87,12 @@ def _by_page() -> dict[str, list[Command]]:
             found[*command.words] = command
             pages.setdefault(command.page, []).append(command)
     return {page: sorted(commands, key=lambda each: each.line) for page, commands in sorted(pages.items())}
+
+
+def test_commands_that_write_a_page_are_tried():
+    left_out = {each.text for each in EVERYWHERE if reason(each) == NO_PAGE}
+    if left_out:
+        pytest.skip(f"{NO_PAGE}. Not tried: {'; '.join(sorted(left_out))}")
 
 
 @pytest.mark.parametrize(("page", "commands"), _by_page().items(), ids=_by_page())
@@ -159,11 +166,10 @@ FOREIGN = {
     "--cpu-shares",
     "--cpuset-cpus",
     "--cpuset-mems",
-    "--enable-helm",
+    "--dry-run",
     "--force-reinstall",
     "--hostname-override",
     "--ignore-not-found",
-    "--include-crds",
     "--package-lock-only",
     "--kernel-memory",
     "--max-old-space-size",
@@ -178,7 +184,6 @@ FOREIGN = {
     "--output-watch-events",
     "--raw",
     "--reinstall",
-    "--root",
     "--subresource",
     "--version",  # of podqos itself, before a command
 }

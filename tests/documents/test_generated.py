@@ -8,7 +8,7 @@ import pytest
 
 from documents.commands import ROOT
 from documents.generated import CONFIGURATION, generated_parts, with_part
-from podqos.cli.grammar import grammars
+from documents.grammar import grammars
 
 PARTS = generated_parts()
 

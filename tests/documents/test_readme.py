@@ -13,7 +13,7 @@ import pytest
 from conformance import test_scheduling as scheduling
 from conformance.compare import difference, vectors
 from documents.commands import ROOT, commands_of
-from podqos.cli.eval.admission import evaluate
+from podqos.cli.families import evaluate
 
 README = ROOT / "README.md"
 TEXT = README.read_text()
@@ -63,7 +63,9 @@ def test_the_count_of_recorded_answers_is_that_of_the_files():
 
 def test_the_count_of_answers_that_differ_is_that_of_the_fields_not_judged():
     about = [line for line in vectors("admission_wide") if line.get("about")]
-    differing = [line for line in about if difference(line["expected"], evaluate(line["input"])) is not None]
+    differing = [
+        line for line in about if difference(line["expected"], evaluate("admission", line["input"])) is not None
+    ]
     assert _numbers(r"all of them but (\d+)", TEXT) == [(len(differing),)]
 
 
@@ -86,7 +88,7 @@ def test_the_count_of_decisions_of_the_scheduler_is_that_of_the_recording():
 def test_the_trials_on_a_real_kernel_are_those_that_were_measured():
     assert _numbers(r"killed in (\d+) of (\d+) trials", TEXT) == _numbers(r"(\d+) of (\d+) as foretold", RESULTS)
     race, others = _numbers(r"race \(1/16\) (\d+) of (\d+)", RESULTS), _numbers(r"(\d+) of (\d+) each", RESULTS)
-    names = re.findall(r"question-\d|its variant", RESULTS.partition("## Rehearsals")[2].partition("each")[0])
+    names = re.findall(r"oom-(?:by-\w+|loop)", RESULTS.partition("## Rehearsals")[2].partition("each")[0])
     right, runs = (race[0][which] + others[0][which] * len(names) for which in (0, 1))
     assert _numbers(r"(\d+) of (\d+) scenario runs", TEXT) == [(right, runs)]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 
 from documents.words import RETIRED, ROOT, VOCABULARY, as_words, occurrences, retired
-from podqos.exposition import FORMER_NAMES
-from podqos.reading.shipped_scenarios import FORMER_NAMES as FORMER_SCENARIOS
 
 COMPATIBILITY = ROOT / "docs/reference/compatibility.md"
 PHRASES = retired()
@@ -37,14 +35,3 @@ def test_the_vocabulary_has_every_term_once():
     ]
     assert len(terms) > 40
     assert sorted({*terms}) == sorted(terms)
-
-
-def test_every_former_name_of_a_metric_is_listed_as_deprecated():
-    listed = dict(re.findall(r"^\| metric `(\w+)` \| `(\w+)` \|", COMPATIBILITY.read_text(), re.MULTILINE))
-    assert listed == {former.name: name for name, former in FORMER_NAMES.items()}
-
-
-def test_every_former_name_of_a_scenario_is_listed_as_deprecated():
-    (row,) = re.findall(r"^\| scenarios (.*?) \| (.*?) \|", COMPATIBILITY.read_text(), re.MULTILINE)
-    old, new = (re.findall(r"`([\w-]+)`", cell) for cell in row)
-    assert dict(zip(old, new, strict=True)) == FORMER_SCENARIOS

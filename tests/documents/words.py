@@ -1,7 +1,4 @@
-"""Everything that a person reads, so that phrases we have given up can be looked for in it.
-
-The manual page is made from the help on commands, which is read at its source.
-"""
+"""Everything that a person reads, so that phrases we have given up can be looked for in it."""
 
 from __future__ import annotations
 

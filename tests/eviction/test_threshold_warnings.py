@@ -15,7 +15,7 @@ MEMORY = "memory.available"
 
 def soft_and_hard(soft: str, hard: str) -> dict[str, object]:
     return {
-        "evictionHard": {MEMORY: hard},
+        "evictionHard": {"nodefs.available": "10%", MEMORY: hard},
         "evictionSoft": {MEMORY: soft},
         "evictionSoftGracePeriod": {MEMORY: "1m"},
     }
@@ -57,7 +57,7 @@ def test_soft_and_hard_are_compared_where_they_can_be(soft, hard, warned):
 def test_only_filesystems_are_assumed_to_have_a_size(signal, warned):
     """1% of 100Gi is less than 5Gi; of processes nobody knows how many a node allows."""
     document = {
-        "evictionHard": {MEMORY: "100Mi", signal: "5Gi" if warned else "50k"},
+        "evictionHard": {"nodefs.available": "10%", MEMORY: "100Mi", signal: "5Gi" if warned else "50k"},
         "evictionSoft": {signal: "1%"},
         "evictionSoftGracePeriod": {signal: "1m"},
     }
@@ -77,6 +77,9 @@ def test_a_share_and_an_amount_are_compared_at_a_known_capacity():
     [
         ({}, []),
         ({"evictionHard": {"nodefs.available": "10%"}}, [(WarningKind.MEMORY_UNWATCHED, Signal.MEMORY)]),
+        ({"evictionHard": {MEMORY: "1Gi"}}, [(WarningKind.DISK_UNWATCHED, Signal.NODEFS)]),
+        ({"evictionHard": {MEMORY: "1Gi", "nodefs.available": "0%"}}, []),
+        ({"evictionHard": {MEMORY: "1Gi"}, "mergeDefaultEvictionSettings": True}, []),
         ({"evictionHard": {}}, [(WarningKind.MEMORY_UNWATCHED, Signal.MEMORY)]),
         ({"evictionSoftGracePeriod": {MEMORY: "1m"}}, [(WarningKind.UNUSED_GRACE_PERIOD, Signal.MEMORY)]),
         (
@@ -84,7 +87,7 @@ def test_a_share_and_an_amount_are_compared_at_a_known_capacity():
             [(WarningKind.SOFT_WITHOUT_GRACE, Signal.PID)],
         ),
         (
-            {"evictionHard": {MEMORY: "1Gi", "containerfs.available": "1Gi"}},
+            {"evictionHard": {MEMORY: "1Gi", "nodefs.available": "10%", "containerfs.available": "1Gi"}},
             [(WarningKind.CONTAINERFS_IGNORED, Signal.CONTAINERFS)],
         ),
         (
@@ -148,7 +151,9 @@ def test_swap_hides_pressure_only_where_pods_use_it(minor, settings, pods_swap):
     ],
 )
 def test_more_inodes_or_process_ids_than_there_are(signal, threshold, capacities, most):
-    settings = msgspec.convert({"evictionHard": {MEMORY: "100Mi", signal: threshold}}, KubeletConfiguration)
+    settings = msgspec.convert(
+        {"evictionHard": {"nodefs.available": "10%", MEMORY: "100Mi", signal: threshold}}, KubeletConfiguration
+    )
     found = [each for each in threshold_warnings(settings, capacities) if each.kind is WarningKind.ABOVE_CAPACITY]
 
     assert [each.most.count for each in found] == ([] if most is None else [most])

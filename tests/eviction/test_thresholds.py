@@ -155,7 +155,7 @@ def test_a_soft_threshold_needs_a_grace_period():
             {"eviction_soft_grace_period": {"memory.available": "90"}},
             'evictionSoftGracePeriod["memory.available"]',
             'time: missing unit in duration "90"',
-            "such as 30s",
+            "90s",
         ),
         (
             {"eviction_soft_grace_period": {"memory.available": "-30s"}},

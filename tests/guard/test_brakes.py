@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 import pytest
 
 from podqos.agent.journal import By, Entry, Kind, encode
 from podqos.guard.brakes import Brakes, HeldBack, earlier_evictions
 from podqos.guard.settings import GuardSettings
+from podqos.host.storage.journal_file import JournalFile, journal_files
 from podqos.model.kubelet_config import KubeletConfiguration
 
 SECOND = 1_000_000
@@ -84,12 +88,27 @@ def test_a_restarted_guard_is_held_to_the_same_rate(tmp_path, torn):
     assert brakes(tmp_path, most=2, evicted=[20, 10]).held_back(SECOND * 30) is HeldBack.RATE_LIMIT
 
 
-def test_of_a_long_journal_its_end_counts_and_no_part_of_a_line(tmp_path):
+def test_evictions_count_however_much_was_written_since_and_in_older_files(tmp_path):
+    journal = tmp_path / "journal.jsonl"
+    kept = JournalFile(journal, print, max_bytes=2 << 20)
+    now_us = time.time_ns() // 1000
+    for number in range(3):
+        kept.write(Entry(now_us + number, "n", Kind.EVICTED, "a/b", by=By.GUARD))
+        for _ in range((3 << 20) // 1000):
+            kept.write(Entry(now_us + number, "n", Kind.OBSERVED, "x" * 1000))
+    kept.close()
+    assert len(journal_files(journal)) > 3
+    assert list(earlier_evictions(journal, now_us - SECOND)) == [now_us, now_us + 1, now_us + 2]
+    assert list(earlier_evictions(journal, now_us)) == [now_us + 1, now_us + 2]
+
+
+def test_old_files_are_not_read(tmp_path):
     journal = tmp_path / "journal.jsonl"
     line = encode([Entry(7, "n", Kind.EVICTED, "a/b", by=By.GUARD)])
-    journal.write_bytes(line * ((3 << 20) // len(line)))
-    found = list(earlier_evictions(journal, 0))
-    assert (1 << 20) // len(line) - 1 <= len(found) <= (1 << 20) // len(line)
+    journal.write_bytes(line)
+    os.utime(journal, (1, 1))
+    assert list(earlier_evictions(journal, 0)) == [7]
+    assert not list(earlier_evictions(journal, 2 * SECOND))
 
 
 def test_without_a_journal_nothing_was_evicted(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 
@@ -117,6 +118,21 @@ def test_where_the_kernel_cannot_kill_a_cgroup_pods_are_hidden_in_another_pid_na
     assert not node.cgroups.hides_processes()
     (node.root / "kubepods" / "cgroup.kill").unlink()
     assert node.cgroups.hides_processes() == is_hidden
+
+
+@pytest.mark.parametrize("why", ["Function not implemented", "Operation not permitted", ""])
+def test_where_no_process_can_be_signalled_it_does_not_claim_to_evict(make, monkeypatch, why):
+    def refused(_pid):
+        raise OSError(errno.ENOSYS if why.startswith("Function") else errno.EPERM, why)
+
+    if why:
+        monkeypatch.setattr(os, "pidfd_open", refused)
+    else:
+        monkeypatch.delattr(os, "pidfd_open")
+    missing = "pods cannot be killed safely without pidfd_open, which Linux has since 5.3: "
+    assert any(note.startswith(missing) for note in make().notes)
+    with pytest.raises(HostError, match=missing + (why or "this Python does not have it")):
+        make(enforce=True)
 
 
 def test_in_shadow_it_writes_down_what_it_would_have_done_and_why_it_did_not(make):

@@ -1,9 +1,7 @@
-"""What is shown of a guard: status, journal, explanations of pods, metrics, the systemd unit."""
+"""What is shown of a guard: status, journal, metrics."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import time
 from pathlib import Path
@@ -13,7 +11,6 @@ import pytest
 
 from guard.journals import (
     MIB,
-    PRIORITY,
     REQUEST_MORE,
     chose,
     cleared,
@@ -31,7 +28,6 @@ from podqos.eviction.signals import Signal
 from podqos.guard.metrics import GuardMetrics
 from podqos.guard.requests import ANNOTATION
 from podqos.host.api.http_request import HttpRefusal, KubeletRequest
-from podqos.survival.shadow import GuardExplanation
 from podqos.web.guard_installation import EVICTED_ANNOTATION
 
 ROOT = Path(__file__).parents[2]
@@ -42,103 +38,6 @@ def printed(capsys, *arguments):
     code = main(["guard", *map(str, arguments)])
     said = capsys.readouterr()
     return code, said.out, said.err
-
-
-# ---- explain ---------------------------------------------------------------------------------------------------------
-
-
-def test_an_explanation_has_threshold_figures_rival_and_what_would_have_saved_it(capsys, tmp_path):
-    state = written(
-        tmp_path,
-        watching(),
-        SHORT,
-        chose(1.0, "shop/batch-7"),
-        explained(1.3, "shop/batch-7", REQUEST_MORE, PRIORITY),
-        killed(1.4, "shop/batch-7"),
-    )
-    code, out, _ = printed(capsys, "explain", "shop/batch-7", "--state", state)
-    text = " ".join(out.split())
-
-    assert code == 0
-    assert "2026-11-16 19:46:07.000 UTC, node worker-1: shop/batch-7 would have been evicted (shadow)" in text
-    assert "The guard saw allocatableMemory.available 280Mi < 300Mi (hard)." in text
-    assert "It uses 512Mi, requests 100Mi and has priority 0: the first of 12 in the eviction order." in text
-    assert "Ranked ahead of shop/web-2: this pod exceeds its request by more." in text
-    assert (
-        "What would have saved it: request 512Mi of memory for main (shop/web-2 is evicted instead); "
-        "a priority of 1000." in text
-    )
-    assert "the kernel killed it; the guard would have evicted it 400 ms before" in text
-
-
-def test_an_eviction_says_how_long_each_step_took(capsys, tmp_path):
-    state = written(
-        tmp_path,
-        watching(enforce=True),
-        SHORT,
-        chose(1.0, "shop/batch-7", enforced=True),
-        reported(2.0, "shop/batch-7", noticed=0.998, killed=1.004),
-    )
-    _, out, _ = printed(capsys, "explain", "-n", "shop", "batch-7", "--state", state)
-    text = " ".join(out.split())
-
-    assert "shop/batch-7 evicted by the guard" in text
-    assert (
-        "From crossing: held after 2.0 ms, killed after 6.0 ms, gone after 11 ms, API server answered after 14 ms;"
-        " 0 major faults." in text
-    )
-    assert "API server: Evicted." in text
-
-
-def test_a_decision_that_is_made_again_and_again_is_shown_once(capsys, tmp_path):
-    state = written(tmp_path, watching(), SHORT, *(chose(1.0 + each, "a/x") for each in range(4)), cleared(9.0))
-    _, out, _ = printed(capsys, "explain", "a/x", "--state", state)
-
-    assert out.count("would have been evicted") == 1
-    assert "the same 4 times until 2026-11-16 19:46:10.000" in out
-
-
-def test_two_shortages_are_two_decisions_and_the_last_comes_first(capsys, tmp_path):
-    state = written(
-        tmp_path, watching(), SHORT, chose(1.0, "a/x"), cleared(2.0), met(60.0, Signal.MEMORY), chose(60.0, "a/x")
-    )
-    _, out, _ = printed(capsys, "explain", "a/x", "--state", state)
-
-    assert [line[:23] for line in out.splitlines() if "would have been evicted" in line] == [
-        "2026-11-16 19:47:06.000",
-        "2026-11-16 19:46:07.000",
-    ]
-
-
-def test_a_pod_that_died_in_place_of_another_is_explained_by_that(capsys, tmp_path):
-    state = written(tmp_path, watching(), SHORT, chose(1.0, "a/x"), killed(1.5, "a/victim"))
-    _, out, _ = printed(capsys, "explain", "a/victim", "--state", state)
-
-    assert "the kernel killed it; the guard would have evicted a/x 500 ms before" in out
-
-
-def test_an_explanation_as_json_can_be_read_again(capsys, tmp_path):
-    state = written(tmp_path, watching(), SHORT, chose(1.0, "a/x"), explained(1.2, "a/x", REQUEST_MORE))
-    _, out, _ = printed(capsys, "explain", "a/x", "--state", state, "-o", "json")
-    value = msgspec.json.decode(out, type=GuardExplanation)
-
-    assert value.decisions[0].saved_by == (REQUEST_MORE,)
-    assert json.loads(out)["decisions"][0]["decision"]["because"]["heldBack"] == "shadow"
-
-
-def test_a_pod_that_the_journal_does_not_know_is_an_error(capsys, tmp_path):
-    code, out, err = printed(capsys, "explain", "a/none", "--state", written(tmp_path, watching()))
-
-    assert (code, out) == (2, "")
-    assert "the journal has no entries about a/none" in err
-
-
-def test_a_pod_in_another_namespace_is_named(capsys, tmp_path):
-    state = written(tmp_path, watching(), SHORT, chose(1.0, "shop/x"))
-    code, _, err = printed(capsys, "explain", "x", "--state", state)
-
-    assert code == 2
-    assert "the journal has no entries about default/x (it has entries about shop/x)" in err
 
 
 # ---- the journal -----------------------------------------------------------------------------------------------------
@@ -289,7 +188,6 @@ def test_metrics_count_decisions_reactions_and_what_others_did():
     assert found['podqos_guard_reaction_seconds_bucket{stage="killed",le="0.005"}'] == "0"
     assert found['podqos_guard_reaction_seconds_bucket{stage="killed",le="0.01"}'] == "1"
     assert found['podqos_guard_pod_terminations_total{by="kernel",verdict="Other"}'] == "1"
-    assert found['podqos_guard_deaths_total{by="kernel",verdict="Other"}'] == "1"  # its former name
     assert found["podqos_guard_unneeded_decisions_total"] == "1"
     assert found["podqos_guard_major_faults_total"] == "0"
     assert found['podqos_guard_available{eviction_signal="memory.available",kind="hard"}'] == str(500 * MIB)
@@ -327,34 +225,6 @@ def test_the_policy_allows_the_annotation_that_the_guard_writes():
     assert EVICTED_ANNOTATION == ANNOTATION
 
 
-def test_a_unit_passes_the_options_of_run_on(capsys):
-    _, out, _ = printed(
-        capsys, "install", "--enforce", "--kubeconfig", "/etc/kubernetes/kubelet.conf", "--most", "2/1m"
-    )
-    (line,) = re.findall(r"^ExecStart=(.*)$", out, re.MULTILINE)
-
-    assert line.endswith("guard run --enforce --most 2/1m --kubeconfig /etc/kubernetes/kubelet.conf")
-    assert "StateDirectory=podqos/guard\n" in out
-    assert "RuntimeDirectory=podqos/guard\n" in out
-
-
-def test_a_unit_with_folders_elsewhere_may_write_there(capsys):
-    _, out, _ = printed(capsys, "install", "--state", "/srv/guard", "--run", "/srv/run")
-
-    assert "StateDirectory" not in out
-    assert "RuntimeDirectory" not in out
-    assert "ReadWritePaths=/srv/run /srv/guard /sys/fs/cgroup\n" in out
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes units")
-def test_a_unit_is_written_where_asked(capsys, tmp_path):
-    code, out, _ = printed(capsys, "install", "--write", "--unit-dir", tmp_path)
-
-    assert code == 0
-    assert (tmp_path / "podqos-guard.service").read_text().startswith("# Generated by `podqos guard install`.")
-    assert "systemctl enable --now podqos-guard" in out
-
-
 @pytest.mark.parametrize("listen", ["0.0.0.0:9754", "10.0.0.1:9754"])
 def test_metrics_are_for_this_machine_unless_more_is_asked_for(capsys, listen):
     code, _, err = printed(capsys, "run", "--listen", listen)
@@ -363,7 +233,7 @@ def test_metrics_are_for_this_machine_unless_more_is_asked_for(capsys, listen):
     assert "add --listen-anywhere" in err
 
 
-@pytest.mark.parametrize("command", ["status", "explain", "report"])
+@pytest.mark.parametrize("command", ["status", "report"])
 def test_the_published_schemas_are_current(capsys, command):
     _, out, _ = printed(capsys, command, "--schema")
 

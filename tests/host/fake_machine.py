@@ -27,7 +27,6 @@ from podqos.host.runtimes.runtime import (
     ContainerStart,
     FoundContainer,
     Heard,
-    Sandbox,
 )
 from podqos.qos.cgroup_settings import CgroupVersion
 
@@ -123,14 +122,13 @@ class FakeRuntime:
     """Containers that exist in name only, and outlive the agent as real ones do."""
 
     name = "fake"
-    plans_cgroups = True
 
     def __init__(self, cgroups: FakeCgroups) -> None:
         self._cgroups = cgroups
         cgroups.on_kill = self._kill_below
         self.running: dict[ContainerId, ContainerStart] = {}
         self.ended: dict[ContainerId, int] = {}
-        self.sandboxes: set[str] = set()
+        self.removed: set[str] = set()
         self.signals: list[tuple[str, int]] = []
         """Container and signal, in order."""
         self.ignores_sigterm = False
@@ -148,9 +146,6 @@ class FakeRuntime:
     def attempts(self) -> list[tuple[str, int]]:
         """Return which runs of which containers run now."""
         return sorted((each.name, each.attempt) for each in self.running)
-
-    def prepare(self, sandbox: Sandbox) -> None:
-        self.sandboxes.add(sandbox.uid)
 
     def start(self, container: ContainerStart) -> int:
         if isinstance(self.cannot_start, HostError):
@@ -180,8 +175,8 @@ class FakeRuntime:
     def remove(self, container: ContainerId) -> None:
         self.ended.pop(container, None)
 
-    def remove_sandbox(self, uid: str) -> None:
-        self.sandboxes.discard(uid)
+    def remove_pod(self, uid: str) -> None:
+        self.removed.add(uid)
 
     def containers(self) -> list[FoundContainer]:
         running = [FoundContainer(each.id, each.cgroup.path, 1, None) for each in self.running.values()]
@@ -194,12 +189,6 @@ class FakeRuntime:
         os.eventfd_read(self._event)
         heard, self._heard = self._heard, []
         return heard
-
-    def remove_unused_images(self) -> int:
-        return 0
-
-    def image_folder(self) -> None:
-        return None
 
     def close(self, *, end: bool) -> None:
         self.ends.append(end)

@@ -91,7 +91,7 @@ class Machine:
             kubepods=f"{share.own}/kubepods",
         )
         thread = AgentThread(self.loop, OnceNotes(self.notes.append, "the node"), journal_clock())
-        starts = ContainerStarts("n", self.state, self.runtime, thread.note)
+        starts = ContainerStarts("n", self.state, thread.note)
         parts = NodeParts(share.cgroups, self.runtime, self.state, self.figures, starts)
         self.world = HostWorld(parts, thread, self.events.append)
 

@@ -21,7 +21,7 @@ from podqos.host.linux.capabilities import open_cgroups
 from podqos.host.node.host_pod import HostPod
 from podqos.host.node.node import Node
 from podqos.host.node.settings import HostSettings, read_kubelet_file
-from podqos.host.runtimes.choice import RuntimeChoice, make_runtime
+from podqos.host.runtimes.process import ProcessRuntime
 
 MI = 1 << 20
 PYTHON = [sys.executable, "-I", "-S", "-c"]
@@ -59,10 +59,7 @@ class NodeStage:
 
     parent: str | None = None
 
-    def __init__(
-        self, configuration: bytes, memory_bytes: int | None, choice: RuntimeChoice | None = None, **settings: object
-    ) -> None:
-        self.choice = choice or RuntimeChoice()
+    def __init__(self, configuration: bytes, memory_bytes: int | None, **settings: object) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="podqos-test-", dir=self.parent))
         self.manifests = self.folder / "manifests"
         self.manifests.mkdir()
@@ -83,7 +80,7 @@ class NodeStage:
         settings = self.settings
         return Node(
             settings,
-            lambda node: make_runtime(self.choice, settings.state_dir, node.cgroups, node.capabilities, node.note),
+            lambda node: ProcessRuntime(settings.state_dir, node.cgroups, node.capabilities, node.note),
             self.said.append,
         )
 
@@ -155,12 +152,11 @@ class NodeStage:
 def running_node(
     configuration: bytes | None = None,
     memory_bytes: int | None = 256 * MI,
-    choice: RuntimeChoice | None = None,
     **settings: object,
 ) -> Iterator[NodeStage]:
     """Start a node and end it afterwards; this process, which was the agent, is then as it was."""
     nice, switch_seconds = os.getpriority(os.PRIO_PROCESS, 0), sys.getswitchinterval()
-    stage = NodeStage(configuration or kubelet(), memory_bytes, choice, **settings)
+    stage = NodeStage(configuration or kubelet(), memory_bytes, **settings)
     try:
         stage.node.start()
         yield stage

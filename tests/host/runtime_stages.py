@@ -1,14 +1,11 @@
-"""Every runtime on a share of this machine, driven by a test and gone afterwards in any case."""
+"""The runtime on a share of this machine, driven by a test and gone afterwards in any case."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import select
-import shutil
-import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,20 +14,15 @@ from pathlib import Path
 
 import msgspec
 
-from host.container_images import Layout, busybox_layer
 from host.machine import Share
 from podqos.errors import HostError
-from podqos.host.runtimes.choice import RuntimeChoice, RuntimeName, make_runtime
-from podqos.host.runtimes.engine import CANNOT_START_CODE, EngineRuntime
+from podqos.host.runtimes.process import ProcessRuntime
 from podqos.host.runtimes.runtime import (
     ContainerExit,
     ContainerId,
-    ContainerPlace,
     ContainerStart,
     ExecResult,
     Mount,
-    Runtime,
-    Sandbox,
 )
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
 from podqos.model.quantity import Quantity
@@ -38,110 +30,26 @@ from podqos.model.resources import ResourceRequirements
 from podqos.qos.cgroup import Level, pod_cgroups
 from podqos.qos.classes import classify
 
-IMAGE = "podqos.test/busybox:1"
-SPARE_IMAGE = "podqos.test/spare:1"
-USER_IMAGE = "podqos.test/user:1"
-_PAUSE_IMAGE = "podqos.test/pause:1"
 _numbers = count()
-
-
-class Services:
-    """What has to be there before a runtime can be used: images, and for containerd a daemon of our own."""
-
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="podqos-runtimes-"))
-        self._daemon: subprocess.Popen[bytes] | None = None
-        busybox = shutil.which("busybox")
-        assert busybox is not None
-        rootfs = busybox_layer(Path(busybox))
-        self.images = self.folder / "images"
-        layout = Layout(self.images)
-        layout.add(IMAGE, [rootfs], {"Env": ["PATH=/bin", "FROM_IMAGE=yes"], "Entrypoint": ["sh", "-c"]})
-        layout.add(SPARE_IMAGE, [rootfs], {"Cmd": ["true"], "Env": ["PATH=/bin"]})
-        layout.add(USER_IMAGE, [rootfs], {"Env": ["PATH=/bin"], "User": "1234:5678"})
-        layout.add(_PAUSE_IMAGE, [rootfs], {"Entrypoint": ["/bin/sleep", "1000000"]})
-        self.archive = layout.archive(self.folder / "images.tar")
-
-    def choice(self, name: RuntimeName) -> RuntimeChoice:
-        """Return how to use a runtime, which is made ready first."""
-        match name:
-            case RuntimeName.CONTAINERD:
-                return RuntimeChoice(name=name, socket=self._containerd())
-            case RuntimeName.PODMAN:
-                return RuntimeChoice(name=name, options=self._podman())
-            case _:
-                return RuntimeChoice(name=name, images=self.images)
-
-    def close(self) -> None:
-        """End the daemon and whatever it started; unmount and remove everything."""
-        if self._daemon is not None:
-            self._daemon.terminate()
-            self._daemon.wait()
-        for process in processes_of(self.folder):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-        unmount_below(self.folder)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _containerd(self) -> Path:
-        folder = self.folder / "containerd"
-        socket = folder / "containerd.sock"
-        if self._daemon is not None:
-            return socket
-        folder.mkdir()
-        config = folder / "config.toml"
-        config.write_text(
-            f'version = 2\nroot = "{folder}/root"\nstate = "{folder}/state"\n'
-            f'[grpc]\naddress = "{socket}"\n'
-            f'[plugins."io.containerd.internal.v1.opt"]\npath = "{folder}/opt"\n'
-            '[plugins."io.containerd.grpc.v1.cri"]\n'
-            f'sandbox_image = "{_PAUSE_IMAGE}"\nrestrict_oom_score_adj = true\n'
-            '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]\nruntime_type = "io.containerd.runc.v2"\n'
-            '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]\n'
-            f'BinaryName = "{shutil.which("runc")}"\n'
-        )
-        with (folder / "log").open("wb") as log:
-            self._daemon = subprocess.Popen(["containerd", "--config", config], stdout=log, stderr=log)
-        load = ["ctr", "--address", socket, "--namespace", "k8s.io", "images", "import", self.archive]
-        _retried(lambda: _run(load), 60)
-        return socket
-
-    def _podman(self) -> tuple[str, ...]:
-        folder = self.folder / "podman"
-        options = (
-            "--root", f"{folder}/root", "--runroot", f"{folder}/run", "--tmpdir", f"{folder}/libpod",
-            "--conmon", shutil.which("conmon") or "conmon", "--events-backend", "none",
-        )  # fmt: skip
-        if not folder.exists():
-            folder.mkdir()
-            policy = folder / "policy.json"
-            policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
-            for name in (IMAGE, SPARE_IMAGE, USER_IMAGE):
-                # podman makes a name of the path, which has to look like one.
-                pull = ["pull", "--quiet", "--signature-policy", policy, f"oci:{self.images.name}:{name}"]
-                image = _run(["podman", *options, *pull], cwd=self.folder).split()[-1]
-                _run(["podman", *options, "tag", image, name])
-        return options
+CANNOT_START_CODE = 128
 
 
 class Stage:
     """A pod on a runtime."""
 
-    def __init__(self, choice: RuntimeChoice) -> None:
+    def __init__(self) -> None:
         self.share = Share()
-        self.choice = choice
         self.notes: list[str] = []
         self.uid = f"pod-{os.getpid()}-{next(_numbers)}"
         self.logs = self.share.folder / "logs"
         self.exits: dict[ContainerId, ContainerExit] = {}
-        self.places: dict[ContainerId, ContainerPlace] = {}
         self.results: dict[str, ExecResult] = {}
         self.started: list[ContainerStart] = []
         self.runtime = self._made()
 
     def __repr__(self) -> str:
         """Return what a failed test wants to know."""
-        return f"{self.choice.name}: {self.exits}\n" + "\n".join(self.notes)
+        return f"{self.exits}\n" + "\n".join(self.notes)
 
     def start(
         self,
@@ -167,15 +75,8 @@ class Stage:
         assert parent.path is not None
         self.share.cgroups.create(parent.path)
         self.share.cgroups.write(parent.path, parent.files)
-        self.runtime.prepare(
-            Sandbox(
-                uid=self.uid, name="p", namespace="default", hostname="p", cgroup_parent=parent.path,
-                logs=str(self.logs), privileged=bool(getattr(fields.get("security"), "privileged", False)),
-            )
-        )  # fmt: skip
         start = ContainerStart(
             id=found,
-            image=IMAGE,
             command=("sh", "-c"),
             args=(script,),
             env=env or {},
@@ -213,8 +114,6 @@ class Stage:
                     case ContainerExit():
                         assert each.id not in self.exits, "it ended twice"
                         self.exits[each.id] = each
-                    case ContainerPlace():
-                        self.places[each.id] = each
                     case ExecResult():
                         self.results[each.token] = each
 
@@ -236,24 +135,15 @@ class Stage:
         return [line.split(" ", 3)[3] for line in lines if line.count(" ") >= 3]
 
     def cgroup(self, start: ContainerStart) -> str:
-        """Return where a container is, once that is known."""
-        if self.choice.name is RuntimeName.PROCESS:
-            assert start.cgroup.path is not None
-            return start.cgroup.path
-        self.until(lambda: start.id in self.places)
-        return self.places[start.id].cgroup
-
-    def tidy(self) -> None:
-        """Have the runtime do now what it does every few seconds."""
-        if isinstance(self.runtime, EngineRuntime):
-            self.runtime._ask(self.runtime._engine.tidy)
+        """Return where a container is."""
+        assert start.cgroup.path is not None
+        return start.cgroup.path
 
     def change_agent(self, pause: Callable[[], None] = lambda: None) -> None:
         """Go on with another object, as after the death of the agent."""
         self.runtime.close(end=False)
         pause()
         self.exits.clear()
-        self.places.clear()
         self.runtime = self._made()
 
     def wind_up(self) -> None:
@@ -263,7 +153,7 @@ class Stage:
         self.until(lambda: all(each.exit_code is not None for each in self.runtime.containers()))
         for start in self.started:
             self.runtime.remove(start.id)
-        self.runtime.remove_sandbox(self.uid)
+        self.runtime.remove_pod(self.uid)
         left = self.runtime.containers()
         self.runtime.close(end=True)
         assert left == []
@@ -279,15 +169,15 @@ class Stage:
         self.share.close()
         assert _leftovers(self.share.own) == []
 
-    def _made(self) -> Runtime:
+    def _made(self) -> ProcessRuntime:
         share = self.share
-        return make_runtime(self.choice, share.folder, share.cgroups, share.capabilities, self.notes.append)
+        return ProcessRuntime(share.folder, share.cgroups, share.capabilities, self.notes.append)
 
 
 @contextmanager
-def on_stage(choice: RuntimeChoice) -> Iterator[Stage]:
+def on_stage() -> Iterator[Stage]:
     """Give a test a stage; after a test that held, nothing may be left."""
-    stage = Stage(choice)
+    stage = Stage()
     try:
         yield stage
         stage.wind_up()
@@ -312,34 +202,3 @@ def _leftovers(own: str) -> list[Path]:
     lines = Path("/proc/self/mounts").read_text().splitlines()
     roots = [Path(line.split()[1]) for line in lines if line.split()[2] in {"cgroup", "cgroup2"}]
     return [root / own[1:] for root in roots if (root / own[1:]).exists()]
-
-
-def processes_of(folder: Path) -> list[int]:
-    """Return processes whose command line names a directory of ours."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and int(entry.name) != os.getpid():
-            with contextlib.suppress(OSError):
-                if f"{folder}/".encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
-    return found
-
-
-def _run(command: list[object], cwd: Path | None = None) -> str:
-    words = [str(word) for word in command]
-    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, f"{command}: {done.stderr}"
-    return done.stdout
-
-
-def _retried(work: Callable[[], object], seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            work()
-        except AssertionError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.05)
-        else:
-            return

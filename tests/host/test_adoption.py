@@ -113,7 +113,8 @@ def test_what_neither_shim_nor_records_know_is_ended_before_anything_is_started(
     try:
         agent.start()
         until(agent, lambda: all(stray.poll() is not None for stray in strays))
-        assert pid not in until_up(agent, "1000")
+        until(agent, lambda: pid not in agent.processes())
+        until_up(agent, "1000")
     finally:
         for stray in strays:
             stray.kill()

@@ -268,52 +268,6 @@ def test_the_configuration_in_force_can_be_read_back():
         assert kubelet_configuration(shown).eviction_soft == {"memory.available": "10%"}
 
 
-def test_evictions_can_be_requested_only_through_the_unix_socket():
-    critical = pod_document("critical", *TALK)
-    critical["metadata"]["annotations"] = {"kubernetes.io/config.source": "file"}
-    with served(HARD) as node:
-        node.stage.put(pod_document("one", *TALK), critical)
-        node.stage.until(lambda: node.stage.is_up("one", "critical"))
-        assert node.ask("/evict/default/one", "POST", tcp=True)[0] == 403
-        assert node.ask("/evict/default/one")[0] == 405
-        assert node.ask("/evict/default/none", "POST")[0] == 404
-        assert node.ask("/evict/default/critical", "POST")[0] == 403
-        assert node.ask("/pods", "POST")[0] == 405
-        assert node.stage.is_up("one", "critical")
-
-        code, body = node.ask("/evict/default/one", "POST")
-        assert (code, msgspec.json.decode(body)["status"]) == (201, "Success")
-        node.stage.until(lambda: node.stage.lines("CleanedUp"))
-        (entry,) = node.stage.entries("Evicted")
-        assert (entry.pod, entry.by) == ("default/one", "user")
-        node.stage.node.manifests.scan()
-        node.stage.node.loop.run_for(0.2)
-        status = _pods(node)["one"]["status"]
-        assert (status["phase"], status["reason"]) == ("Failed", "Evicted")
-        assert node.ask("/evict/default/one", "POST")[0] == 409
-        assert node.metrics()[("podqos_requested_evictions_total",)] == 1
-
-
-def test_logs_are_plain_and_can_be_followed_to_the_end_of_the_container(tmp_path):
-    with served(HARD) as node:
-        go_on = tmp_path / "go-on"
-        word = f"echo one; echo two >&2; until [ -e {go_on} ]; do sleep 0.05; done; printf three"
-        node.stage.put(pod_document("talk", "sh", "-c", word, spec={"restartPolicy": "Never"}))
-        node.stage.until(lambda: "two" in node.stage.log("talk"))
-        following = node.begin("/containerLogs/default/talk/main?follow=true")
-        assert node.get("/containerLogs/default/talk/main?tailLines=1") == b"two\n"
-        assert b" stderr F two\n" in node.get("/containerLogs/default/talk/main?timestamps=true")
-        go_on.touch()
-        node.stage.until(following.done)
-        assert following.result() == (200, b"one\ntwo\nthree\n")
-        assert node.ask("/containerLogs/default/talk/main", tcp=True)[0] == 403
-        assert node.ask("/containerLogs/default/talk/none")[0] == 404
-        assert node.ask("/containerLogs/default/none/main")[0] == 404
-        assert node.ask("/containerLogs/default/talk/main?tailLines=-1")[0] == 400
-        assert node.ask("/containerLogs/default/talk/main?previous=true")[0] == 404
-        assert node.ask("/containerLogs/default/talk/..%2F..%2Fmain")[0] == 404
-
-
 def test_the_journal_can_be_read_from_a_time_on_and_followed():
     with served(HARD) as node:
         node.stage.put(pod_document("one", *TALK))

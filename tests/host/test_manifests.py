@@ -105,3 +105,15 @@ def test_the_pods_of_a_controller_are_numbered(folder, tmp_path):
     assert [each.pod.metadata.name for each in wanted] == ["web-0", "web-1"]
     assert len({each.pod.metadata.uid for each in wanted}) == 2
     assert wanted[0].run.container("main").command == ("sleep", "1")
+
+
+def test_what_the_node_leaves_out_is_said_before_the_pod_runs(folder, tmp_path):
+    (tmp_path / "a.yaml").write_text(_pod("a").replace(
+        "image: x", "image: x, envFrom: [{configMapRef: {name: s}}], livenessProbe: {grpc: {port: 80}}"
+    ))  # fmt: skip
+    scan = folder.scan()
+    assert [(wanted.pod.key, wanted.why_not) for wanted in scan.wanted] == [("default/a", "")]
+    assert list(scan.reading.notes) == [
+        "a.yaml: default/a: container main: envFrom is ignored",
+        "a.yaml: default/a: container main: livenessProbe without exec, httpGet or tcpSocket is ignored",
+    ]

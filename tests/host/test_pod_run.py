@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.host.storage.pod_run import environment, expand, pod_run, unsupported
+from podqos.errors import HostError
+from podqos.host.storage.pod_run import VolumeMount, environment, expand, pod_run, sub_path, unsupported
 from podqos.manifest.decode import convert
 from podqos.model.pod import Pod
 
@@ -69,3 +70,30 @@ def test_what_needs_an_api_server_is_named():
         }
     )
     assert [line.partition(":")[0] for line in unsupported(run)] == ["volume a", "container main"]
+
+
+def test_what_is_not_carried_out_is_named():
+    main = {
+        "name": "main",
+        "envFrom": [{"configMapRef": {"name": "settings"}}],
+        "volumeDevices": [{"name": "disk", "devicePath": "/dev/xvda"}],
+        "volumeMounts": [{"name": "b", "mountPath": "/b", "mountPropagation": "Bidirectional"}],
+        "livenessProbe": {"grpc": {"port": 9000}},
+        "readinessProbe": {"periodSeconds": 5},
+        "startupProbe": {"httpGet": {"port": 80}},
+    }
+    assert unsupported(pod_run({"containers": [main], "initContainers": [{"name": "first", "envFrom": []}]})) == [
+        "container main: envFrom is ignored",
+        "container main: volumeDevices is ignored",
+        "container main: mountPropagation of b is ignored",
+        "container main: livenessProbe without exec, httpGet or tcpSocket is ignored",
+        "container main: readinessProbe without exec, httpGet or tcpSocket is ignored",
+    ]
+
+
+def test_a_part_of_a_volume_is_named_by_variables_that_exist():
+    known = {"POD": "web-0"}
+    assert sub_path(VolumeMount(sub_path_expr="logs/$(POD)/$$(POD)"), known) == "logs/web-0/$(POD)"
+    assert sub_path(VolumeMount(sub_path="$(POD)"), known) == "$(POD)"
+    with pytest.raises(HostError, match=r"subPathExpr \$\(NODE\): there is no variable NODE"):
+        sub_path(VolumeMount(sub_path_expr="$(NODE)"), known)

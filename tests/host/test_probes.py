@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import socket
+import ssl
 import threading
 import time
 from types import SimpleNamespace
@@ -21,7 +22,9 @@ from podqos.host.storage.pod_run import (
     Port,
     Probe,
     TCPSocketAction,
+    pod_run,
 )
+from podqos.web.certificate import make
 
 _SPEC = ContainerRunSpec("main")
 
@@ -116,6 +119,43 @@ def test_a_request_over_a_name_is_answered(prober, loop):
         get = HTTPGetAction(server.server_port, "/nowhere", "localhost")
         assert not _asked(prober, loop, Probe(http_get=get, timeout_seconds=60)), "404"
         thread.join()
+
+
+@pytest.mark.parametrize(("path", "is_good"), [("/", True), ("/nowhere", False)])
+def test_an_https_probe_is_encrypted_and_accepts_any_certificate(prober, loop, tmp_path, path, is_good):
+    make(str(tmp_path), ("elsewhere.invalid",))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+    with http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        get = HTTPGetAction(server.server_port, path, "localhost", "HTTPS")
+        assert _asked(prober, loop, Probe(http_get=get, timeout_seconds=60)) == is_good
+        thread.join()
+
+
+def test_an_https_probe_of_a_server_without_tls_fails_and_one_that_says_nothing_times_out(prober, loop, listener):
+    with http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        get = HTTPGetAction(server.server_port, scheme="HTTPS")
+        assert not _asked(prober, loop, Probe(http_get=get, timeout_seconds=60))
+        thread.join()
+    get = HTTPGetAction(listener, scheme="HTTPS")
+    assert not _asked(prober, loop, Probe(http_get=get, timeout_seconds=0.2))
+
+
+def test_a_probe_that_cannot_be_asked_is_as_if_it_were_not_there(virtual, world):
+    prober, loop = virtual
+    run = _run()
+    spec = pod_run({"containers": [{"name": "main", "readinessProbe": {"grpc": {"port": 1}},
+                                    "livenessProbe": {"grpc": {"port": 1}}}]}).container("main")  # fmt: skip
+    prober.begin(run, spec)
+    assert run.is_ready
+    loop.run_for(60)
+    assert world.restarted == []
+    prober.end(run)
 
 
 @pytest.mark.parametrize("host", ["a\0b", "x" * 300, "..", "é" * 70, "no-such-host.invalid"])

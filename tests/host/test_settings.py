@@ -78,7 +78,7 @@ def test_the_flags_of_an_okd_node_are_read_like_its_configuration():
         (kubelet(evictionHrad={}), "did you mean evictionHard"),
         (
             kubelet(evictionSoft={"memory.available": "1Gi"}),
-            "kubelet.yaml: evictionSoft[memory.available]: grace period",
+            "evictionSoft[memory.available]: grace period",
         ),
         (
             b'kubeletArguments: {cgroups-per-qos: ["false"], enforce-node-allocatable: [""]}',

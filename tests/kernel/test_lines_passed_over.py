@@ -273,13 +273,9 @@ def test_errors_that_differ_in_figures_alone_are_counted_with_the_same_answer(mo
     for at in range(3000):
         host = ("node-1", "node-11", "db")[at % 7 % 3]
         head = f"Jan  5 15:{at // 60 % 60:02d}:{at % 60:02d} {host} app[{at % 3}]:"
-        lines.append(f"{head} Exception in thread w-{at % 50} java.lang.OutOfMemoryError: {kinds[at % 5 % 3]}\n")
+        lines.append(f'{head} Exception in thread "w-{at % 50}" java.lang.OutOfMemoryError: {kinds[at % 5 % 3]}\n')
         if at % 3 == 0:
             lines.append(f"{head} \tat com.example.Cache.put(Cache.java:{at})\n")
-        if at % 500 == 0:
-            lines.append(
-                f"{head} PHP Fatal error: Allowed memory size of 128 bytes exhausted (tried to allocate {at} bytes)\n"
-            )
     text = FIRST + "".join(lines) + FIRST
 
     def failures():
@@ -288,7 +284,7 @@ def test_errors_that_differ_in_figures_alone_are_counted_with_the_same_answer(mo
     counted, read = failures(), _lines_read(monkeypatch, text)
     monkeypatch.setattr(RepeatedLines, "learn", lambda *_, **__: None)
     assert failures() == counted
-    assert sum(failure.times for failure in counted) == 3006
+    assert sum(failure.times for failure in counted) == 3000
     assert read < _lines_read(monkeypatch, text) - 2000
 
 
@@ -330,10 +326,8 @@ SILENT = (
 )
 TELLING = (
     "systemd[1]: app.service: Failed with result 'oom-kill'.",
-    "lmkd: Killing 'com.app' (123), uid 100, adj 900 to free 1234kB; reason: low watermark is breached",
     "app[7]: MemoryError",
     "app[7]: MemoryError: Unable to allocate 3.2 GiB for an array",
-    "app[7]: PHP Fatal error: Allowed memory size of 128 bytes exhausted (tried to allocate 55 bytes)",
     "systemd-oomd[8]: Killed /a due to memory pressure for / being 60.00% > 50.00% for > 9s with reclaim activity",
     'kubelet[3]: I0105 15:19:27.5  3 eviction_manager.go:6] "Eviction manager: pod is evicted successfully" pod="a/b"',
     "kernel: [9.5] Out of memory: Killed process 399 (java) total-vm:1200kB, anon-rss:1100kB, file-rss:0kB",
@@ -377,7 +371,6 @@ def test_lines_of_no_common_shape_that_no_pattern_matches_are_passed_over(monkey
     [
         ("app exited with code 1", "app exited with code 137"),
         ("oom_kill 0", "oom_kill 10"),
-        ("raise MemoryError: of x", "x MemoryError: of x"),
         ("Memory: java was killed", "Memory java: was killed"),
         ("Killing process 12 java", "Killing process of java"),
     ],
@@ -426,7 +419,7 @@ def test_events_in_lines_of_json_are_taken_as_they_are_found_with_the_same_answe
     taken, read = answer(), _lines_read(monkeypatch, text)
     monkeypatch.setattr(EventLines, "read", lambda _, lines: Taken([], lines))
     assert answer() == taken
-    assert (len(taken.evictions), len(taken.program_failures)) == (7, 2)
+    assert (len(taken.evictions), len(taken.program_failures)) == (7, 1)
     assert taken.read.events > 800
     assert read < _lines_read(monkeypatch, text) - 400
 

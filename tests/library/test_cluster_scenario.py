@@ -237,19 +237,19 @@ def test_a_wrong_what_if_is_one_message(what_if, message, served, capsys):
 
 def test_a_live_cluster_is_written_and_simulated(served, capsys):
     server = served()
-    code, out, err = podqos(capsys, "scenario", "from-cluster", "now", "--duration", "10m")
+    code, out, err = podqos(capsys, "scenario", "new", "now", "--from-cluster", "--duration", "10m")
 
     assert code == 0, err
     assert "4 pods on 2 nodes" in out
     assert "assumed: " in err
     assert podqos(capsys, "simulate", "now.yaml")[0] == 0
     assert {request.method for request in server.requests} == {"GET"}
-    assert podqos(capsys, "scenario", "from-cluster", "now")[0] == 2  # nothing is overwritten
+    assert podqos(capsys, "scenario", "new", "now", "--from-cluster")[0] == 2  # nothing is overwritten
 
 
 def test_one_node_asks_for_that_node_alone(served, capsys):
     server = served()
-    code, out, err = podqos(capsys, "scenario", "from-cluster", "now", "--node", "atlas-1")
+    code, out, err = podqos(capsys, "scenario", "new", "now", "--from-cluster", "--node", "atlas-1")
 
     assert code == 0, err
     assert "3 pods on 1 node" in out
@@ -275,10 +275,10 @@ def test_simulating_a_cluster_keeps_no_files_and_says_the_same_as_its_snapshot(s
     [
         (("simulate", "race", "--from", "cluster"), "two scenarios"),
         (("simulate", "race", "--snapshot", "c.json"), "add --from cluster"),
-        (("scenario", "from-cluster", "Not-A-Name"), "is not a valid name"),
-        (("scenario", "from-cluster", "now", "--node", "nope"), "no such node: nope"),
-        (("scenario", "from-cluster", "now", "--snapshot", "missing.json"), "missing.json"),
-        (("scenario", "from-cluster", "now", "--duration", "0s"), "not positive"),
+        (("scenario", "new", "Not-A-Name", "--from-cluster"), "is not a valid name"),
+        (("scenario", "new", "now", "--from-cluster", "--node", "nope"), "no such node: nope"),
+        (("scenario", "new", "now", "--from-cluster", "--snapshot", "missing.json"), "missing.json"),
+        (("scenario", "new", "now", "--from-cluster", "--duration", "0s"), "not positive"),
     ],
     ids=lambda words: " ".join(words) if isinstance(words, tuple) else "",
 )
@@ -297,7 +297,7 @@ def test_a_cluster_without_pods_is_refused(served, capsys):
         return api_server(request)
 
     served(empty)
-    code, _, err = podqos(capsys, "scenario", "from-cluster", "now")
+    code, _, err = podqos(capsys, "scenario", "new", "now", "--from-cluster")
 
     assert code == 2
     assert "no pod runs there" in err

@@ -176,7 +176,7 @@ def test_pages_of_a_list_are_one_list():
     ("command", "expected"),
     [
         ("explain -o csv", "shop,shell,shell,BestEffort,1000"),
-        ("check", "Pod shop/shell is evicted first when every pod is at its memory limit"),
+        ("check", "Pod shop/shell is evicted before shop/web when every pod is at its memory limit"),
         ("rank --node atlas-1", "1  shop/shell"),
         ("cpu --node atlas-1 --cores 4", "shop/db-0"),
         ("forecast --node atlas-1 --growing shop/shell --rate 1Gi/s", "shop/shell"),

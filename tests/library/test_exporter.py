@@ -26,7 +26,6 @@ from podqos.cluster import asking, watching
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access
 from podqos.errors import Unauthorized
-from podqos.exposition import FORMER_NAMES
 from podqos.library.overview import overview
 from podqos.manifest import decode, pruning
 from podqos.model.data_age import DataAge
@@ -283,7 +282,7 @@ def test_rules_and_dashboard_ask_for_metrics_that_there_are(expression):
     asked = set(re.findall(r"podqos_\w+", expression))
 
     assert asked
-    assert asked <= names_served() - {former.name for former in FORMER_NAMES.values()}
+    assert asked <= names_served()
 
 
 def test_every_metric_is_documented():

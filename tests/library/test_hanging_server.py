@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +11,6 @@ from msgspec.structs import replace
 
 from cluster.serving import Request, Server, Wire, status
 from library.test_exporter import got, until, watched
-from podqos.cli.main import main
 from podqos.cluster import asking, kubelets, watching
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access
@@ -162,30 +160,6 @@ def test_what_a_kubelet_may_not_say_any_more_is_forgotten_at_once():
         until(lambda: exporter.is_ready)
         patient.ill = lambda _: status(404, "NotFound", "no such node")
         until(lambda: scraped(server)[MEASURED] == 0)
-
-
-def test_a_piped_watch_goes_on_and_says_how_old_its_figures_are(served, capsys, monkeypatch):
-    patient, printed = Patient(), []
-    served(patient)
-    sleep = time.sleep
-
-    def nap(seconds: float) -> None:
-        printed.append(capsys.readouterr().out)
-        out = "".join(printed)
-        if "Objects are " in out:
-            patient.ill = Wire.stall
-        if out.count("\nOut of date: objects are ") > 1:
-            raise KeyboardInterrupt
-        sleep(seconds)
-
-    monkeypatch.setattr("podqos.cli.watching.sleep", nap)
-    assert main(["overview", "--watch", "--interval", "100ms"]) == 0
-    out = "".join(printed)
-    assert re.search(r"\nObjects are \d+ s old, usage is \d+ s old\.\n", out)
-    stale = re.search(r"\nOut of date: objects are \d+ s old, usage is \d+ s old \((.*)\)\.\n", out)
-    assert "no data for 0.3 s" in stale[1]
-    last = out.rpartition("Kubernetes v")[2]
-    assert "3596Mi" in last  # what the kubelet had measured
 
 
 def test_growth_is_not_computed_from_figures_that_were_not_renewed():

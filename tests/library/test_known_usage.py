@@ -162,6 +162,5 @@ def test_an_autoscaler_that_only_recommends_is_found_with_its_bounds(objects):
     vertical = autoscalers.recommending(web)
     recommendation = vertical.recommendation_for("app")
     assert str(recommendation.target["memory"]) == "300Mi"
-    assert str(recommendation.upper_bound["cpu"]) == "1"
     assert str(vertical.policy_for("app").max_allowed["memory"]) == "300Mi"
     assert vertical.recommendation_for("other") is None

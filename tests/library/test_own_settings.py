@@ -92,7 +92,4 @@ def test_a_snapshot_knows_what_its_nodes_said(served, capsys, tmp_path):
     served(answering())
     assert main(["snapshot", "-o", "c.json"]) == 0
     capsys.readouterr()
-    assert (
-        "  cgroup  /own/kubepods/besteffort/pod"
-        in explained(capsys, "--snapshot", "c.json", "--name", "shell", "-v").out
-    )
+    assert "  cgroup  /own/kubepods/besteffort/pod" in explained(capsys, "--snapshot", "c.json", "pod/shell", "-v").out

@@ -1,6 +1,8 @@
 """The answer card: who dies first and why, kubelet or kernel, and a fix that was tried; never what is not known."""
 
 import json
+import re
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -21,6 +23,7 @@ from podqos.web.ui.pages import page_about
 from podqos.web.ui.source_files import read_given, read_paths
 
 MI = 1 << 20
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
 def page(**files):
@@ -137,6 +140,24 @@ def test_the_fix_has_headroom_adds_no_cpu_limit_and_does_what_it_says():
     assert view.edited[0].costs == fix.edit.remedy.costs != ()
 
 
+def test_rank_and_the_card_tell_one_amount(capsys):
+    files = [str(SCENARIOS / "content-platform" / name) for name in ("platform", "usage.csv")]
+    main(["rank", "-f", files[0], "--usage", files[1]])
+    told = re.findall(r"request (\d+Mi) of memory", capsys.readouterr().out)
+    fix = page_about(read_paths(files)).answer().fix
+    assert len(told) == 2  # it is first in both orders
+    assert {*told} == {edit.requests["memory"] for edit in fix.edit.tries}
+    assert fix.edit.still_first == ()
+
+
+def test_what_leaves_a_pod_first_is_no_fix_and_of_a_scenario_the_time_is_told():
+    answer = page_about(read_paths(["race"])).answer()
+    assert answer.fix is None
+    assert " as the scenario begins. Request " in answer.no_fix
+    assert answer.no_fix.endswith("; but it is still evicted first.")
+    assert answer.unknowns[0].text == "This is the node as the scenario begins."
+
+
 def test_the_fix_is_written_into_what_made_the_pod_and_not_into_the_pod():
     shown = of_cluster()
     for block in shown.cluster().pods:
@@ -204,7 +225,9 @@ def test_no_amount_is_offered_for_a_pod_of_which_it_is_not_known_what_it_uses():
 def test_a_fix_that_the_node_has_no_room_for_is_not_offered_and_that_is_said():
     answer = page_about(read_paths(["ingress-leak"])).answer()
     assert answer.fix is None
-    assert answer.no_fix.startswith("No safe fix for ingress-nginx/ingress-nginx-0. Request 2950Mi of memory: ")
+    assert answer.no_fix.startswith(
+        "No safe fix for ingress-nginx/ingress-nginx-0 as the scenario begins. Request 2950Mi of memory: "
+    )
     assert "but it does not fit: pods on the node would request" in answer.no_fix
 
 

@@ -260,14 +260,21 @@ def test_no_metrics_of_kills_is_an_assumption(capsys):
 def test_a_token_a_tenant_and_headers_are_sent(capsys, monkeypatch):
     Path("token").write_text("t0ken\n")
     Path("key").write_text("k3y\n")
-    words = ("--prometheus-tenant", "team-a", "--prometheus-header", "X-Key:@key", "--prometheus-header", "X-Env: prod")
+    words = (
+        "--prometheus-header",
+        "X-Scope-OrgID:team-a",
+        "--prometheus-header",
+        "X-Key:@key",
+        "--prometheus-header",
+        "X-Env: prod",
+    )
     with Server(prometheus()) as server:
         code, _, err = advice(capsys, server.url, "--prometheus-token-file", "token", *words)
         assert code == 0, err
         monkeypatch.setenv("PODQOS_PROMETHEUS_TOKEN", "from-env")
         assert advice(capsys, server.url)[0] == 0
-        monkeypatch.setenv("PODQOS_PROMETHEUS_PASSWORD", "pa55")
-        assert advice(capsys, server.url, "--prometheus-user", "me")[0] == 0
+        Path("basic").write_text("Basic bWU6cGE1NQ==\n")
+        assert advice(capsys, server.url, "--prometheus-header", "Authorization:@basic")[0] == 0
     first, last = server.requests[0], server.requests[-1]
     assert first.header("Authorization") == "Bearer t0ken"
     assert first.header("X-Scope-OrgID") == "team-a"
@@ -303,36 +310,29 @@ def test_partial_data_is_said(capsys):
     ]
 
 
-def test_any_certificate_is_taken_only_where_that_is_said_and_with_a_warning(capsys):
-    with Server(prometheus()) as server:
-        code, _, err = advice(capsys, server.url, "--prometheus-insecure")
-    assert code == 0
-    assert "--prometheus-insecure: the server's certificate is not verified" in err
-
-
 BAD = {
-    "a token and a user": (("--prometheus-token-file", "web.yaml", "--prometheus-user", "me"), "cannot be combined"),
-    "a user without a password": (("--prometheus-user", "me"), "--prometheus-user: the password is missing"),
+    "a user": (
+        ("--prometheus-user", "me"),
+        "unknown option --prometheus-user (write --prometheus-header Authorization:@F",
+    ),
+    "no verification": (
+        ("--prometheus-insecure",),
+        "unknown option --prometheus-insecure (give the CA with --prometheus",
+    ),
     "no such token": (("--prometheus-token-file", "nowhere"), "nowhere"),
     "a token of two lines": (("--prometheus-token-file", "web.yaml"), "token-file: not a valid bearer token"),
-    "a password of nobody": (("--prometheus-password-file", "web.yaml"), "password-file: the user name is missing"),
     "an empty token": (("--prometheus-token-file", "empty"), "--prometheus-token-file: empty is empty"),
     "not a header": (("--prometheus-header", "hunter2"), "--prometheus-header: not a valid header"),
     "a header of two lines": (("--prometheus-header", "X-A: b\r\nX-C: hunter2"), "not a valid header value"),
     "a header twice": (("--prometheus-header", "X-A:1", "--prometheus-header", "x-a:2"), "x-a is given twice"),
-    "a tenant twice": (
-        ("--prometheus-tenant", "a", "--prometheus-header", "x-scope-orgid: b"),
-        "x-scope-orgid is given twice",
-    ),
+    "a tenant": (("--prometheus-tenant", "a"), "(write --prometheus-header X-Scope-OrgID:TENANT)"),
     "not a certificate": (("--prometheus-ca", "web.yaml"), "web.yaml contains no PEM certificate"),
     "not a label": (("--prometheus-label", "prod"), "--prometheus-label: 'prod' does not select series"),
-    "not a timeout": (("--prometheus-timeout", "soon"), '--prometheus-timeout: "soon" is not a duration'),
 }
 
 
 @pytest.mark.parametrize(("words", "message"), BAD.values(), ids=BAD)
-def test_a_wrong_option_is_one_message_before_anything_is_asked(words, message, capsys, monkeypatch):
-    monkeypatch.delenv("PODQOS_PROMETHEUS_PASSWORD", raising=False)
+def test_a_wrong_option_is_one_message_before_anything_is_asked(words, message, capsys):
     Path("empty").write_text("\n")
     with Server(prometheus()) as server:
         code, _, err = advice(capsys, server.url, *words)
@@ -343,20 +343,9 @@ def test_a_wrong_option_is_one_message_before_anything_is_asked(words, message, 
 
 
 def test_options_of_a_prometheus_that_is_not_named_are_refused(capsys):
-    code, _, err = podqos(capsys, "advise", "-f", "web.yaml", "--prometheus-tenant", "a")
+    code, _, err = podqos(capsys, "advise", "-f", "web.yaml", "--prometheus-header", "A: a")
     assert code == 2
-    assert "--prometheus-tenant: no Prometheus given (add --prometheus URL)" in err
-
-
-def test_a_server_that_says_nothing_is_given_up_in_the_time_that_was_said(capsys):
-    def answer(_request: Request) -> object:
-        return lambda wire: wire.stall()
-
-    with Server(answer) as server:
-        code, _, err = advice(capsys, server.url, "--from", "30s", "--prometheus-timeout", "100ms")
-    assert code != 0
-    assert "no data for 0.1 s" in err
-    assert len(err.strip().splitlines()) == 1
+    assert "--prometheus-header: no Prometheus given (add --prometheus URL)" in err
 
 
 def test_how_much_history_there_is_is_said_and_published(capsys):

@@ -70,15 +70,15 @@ def test_cores_reserved_by_number_take_the_place_of_both_cpu_reservations():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"evictionHrad": {}}, "kubelet.yaml: unknown field 'evictionHrad' (did you mean evictionHard?)"),
-        ({"cgroupsPerQos": True}, "kubelet.yaml: unknown field 'cgroupsPerQos' (did you mean cgroupsPerQOS?)"),
+        ({"evictionHrad": {}}, "kubelet.yaml: evictionHrad: unknown field (did you mean evictionHard?)"),
+        ({"cgroupsPerQos": True}, "kubelet.yaml: cgroupsPerQos: unknown field (did you mean cgroupsPerQOS?)"),
         (
             {"gpuSharing": 1},
-            "kubelet.yaml: unknown field 'gpuSharing' (it is not a field of KubeletConfiguration v1beta1)",
+            "kubelet.yaml: gpuSharing: unknown field (it is not a field of KubeletConfiguration v1beta1)",
         ),
         (
             {"kubeReserved": {"cpu": 1}},
-            "kubelet.yaml: kubeReserved: Expected `str`, got `int` (put the value in quotes)",
+            'kubelet.yaml: kubeReserved[cpu]: Expected `str`, got `int` (put it in quotes: "1")',
         ),
         (
             {"kubeReserved": {"gpu": "1"}},
@@ -119,7 +119,7 @@ def test_cores_reserved_by_number_take_the_place_of_both_cpu_reservations():
             {"cpuCFSQuotaPeriod": "100"},
             (
                 'kubelet.yaml: cpuCFSQuotaPeriod: time: missing unit in duration "100" '
-                "(write a number with its unit, such as 30s or 1m30s)"
+                "(write it with its unit, such as 100ms)"
             ),
         ),
         ({"memorySwap": {"swap": "x"}}, "kubelet.yaml: memorySwap: Object contains unknown field `swap`"),

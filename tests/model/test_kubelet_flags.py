@@ -48,7 +48,7 @@ def test_every_field_that_has_a_flag_upstream_is_reached_by_one():
     """The others came after flags were frozen, and can be set in the file alone."""
     decoded = {field.encode_name for field in msgspec.structs.fields(KubeletConfiguration)}
     assert decoded - {field for field, _ in FLAGS.values()} == {
-        "crashLoopBackOff", "maxParallelImagePulls", "memoryReservationPolicy", "memorySwap", "memoryThrottlingFactor",
+        "crashLoopBackOff", "memoryReservationPolicy", "memorySwap", "memoryThrottlingFactor",
         "mergeDefaultEvictionSettings", "singleProcessOOMKill",
     }  # fmt: skip
 

@@ -80,15 +80,15 @@ def command_lines() -> Iterator[Line]:
     advise = ("advise", "-f", PLATFORM, "--usage", f"{INCIDENT}/samples.csv", *NODE_MEMORY)
     yield from _each(advise, "json", "yaml", "patch", "manifests")
     yield from _each(("advise", "--describe", f"{INCIDENT}/descriptions.yaml", *NODE_MEMORY), "json", "yaml")
-    yield from _each(("advise", "--node", *NODE_MEMORY, "--cores", "16"), "json", "yaml")
+    yield from _each(("thresholds", "--advise", *NODE_MEMORY, "--node-cpu", "16"), "json", "yaml")
     yield from _each(("forecast", *_LIVE, "--growing", "log-collector"), "json", "yaml", "csv")
     yield from _each(("blast", *_LIVE), "json", "yaml", "csv")
     for name in NAMES:
         yield from _each(("simulate", name), "json", "jsonl", "csv")
     for name in ("race", "oom-by-class", "accidental-burstable"):
         yield from _each(("blast", name), "json", "csv")
-    sweep = ("sweep", "race", "--vary", "phase=0s,4s,8s", "--jobs", "1")
-    yield from _each(sweep, "json", "yaml", "csv")
+    varied = ("simulate", "race", "--vary", "phase=0s,4s,8s", "--jobs", "1")
+    yield from _each(varied, "json", "csv")
     yield ("check", "--list", "-o", "json")
     yield from _each(POLICY_TEST, "json", "yaml", "junit")
 
@@ -123,7 +123,7 @@ def shown_lines() -> Iterator[Line]:
         "--usage",
         f"{INCIDENT}/samples.csv",
     )
-    yield ("advise", "--node", *NODE_MEMORY, "--cores", "16")
+    yield ("thresholds", "--advise", *NODE_MEMORY, "--node-cpu", "16")
     yield ("rank", *_LIVE)
     yield ("place", "-f", PLATFORM, "-f", NODES, "--kubelet-config", KUBELET)
     yield ("place", "-f", PLATFORM, "--nodes", "2", "--node-capacity", "cpu=4,memory=16Gi,pods=110")
@@ -137,7 +137,7 @@ def shown_lines() -> Iterator[Line]:
     yield ("blast", "race")
     for name in ("race", "accidental-burstable", "soft-eviction", "disk-pressure", "slow-leak"):
         yield ("simulate", name)
-    yield ("sweep", "race", "--vary", "phase=0s,4s,8s", "--jobs", "1")
+    yield ("simulate", "race", "--vary", "phase=0s,4s,8s", "--jobs", "1")
     yield ("scenario", "list")
     yield ("help",)
     for name in COMMANDS:

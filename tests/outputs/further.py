@@ -59,7 +59,7 @@ def _deaths() -> Iterator[Line]:
 
 def _clusters() -> Iterator[Line]:
     snapshot = ("--snapshot", SNAPSHOT)
-    yield from _each(("overview", *snapshot), "table", "wide", "json", "yaml", "name", "html")
+    yield from _each(("overview", *snapshot), "table", "wide", "json", "yaml", "name")
     for command in ("explain", "check", "place", "advise", "admit"):
         yield (command, *snapshot, "-o", "json")
     for command in ("rank", "cpu", "blast"):
@@ -94,10 +94,6 @@ def _guards() -> Iterator[Line]:
     report = ("guard", "report", "--state", GUARD)
     yield from _each((*report, "--journal", f"{GUARD}/journal.jsonl"), "text", "json", "yaml", "csv")
     yield (*report, "--kernel-log", "inputs/kern.log", *_OBJECTS, "-o", "json")
-    for pod in ("reports/report-builder-0", "media/thumbnailer-9"):
-        yield from _each(("guard", "explain", "--state", GUARD, pod), "text", "json", "yaml")
-    yield ("guard", "explain", "--state", GUARD)
-    yield ("guard", "explain", "--state", GUARD, "shop/nobody")
     yield from _each(("guard", "journal", "--state", GUARD), "text", "jsonl")
     yield from _each(("guard", "manifests", *_IMAGE), "yaml", "json")
     yield ("guard", "manifests", *_IMAGE, "--enforce", "--host-pid", "--eviction-api")
@@ -111,7 +107,6 @@ def _pictures() -> Iterator[Line]:
     yield ("thresholds", "-f", KUBELET, *NODE_MEMORY, "--svg", "bar.svg")
     yield ("blast", *_LIVE, "--html", "blast.html")
     yield ("autopsy", "inputs/kern.log", *_OBJECTS, "--html", "autopsy.html")
-    yield ("check", "-f", PLATFORM, *NODE_MEMORY, "-o", "html")
     yield ("check", "-f", PLATFORM, *NODE_MEMORY, "-o", "github")
     yield ("ui", "oom-loop", "--html", "page.html")
     yield ("ui", f"{INCIDENT}/pods.yaml", f"{INCIDENT}/kern.log", "--html", "page.html")
@@ -119,7 +114,7 @@ def _pictures() -> Iterator[Line]:
 
 def _scenarios() -> Iterator[Line]:
     yield ("scenario", "new", WRITTEN)
-    yield ("scenario", "from-cluster", WRITTEN, "--snapshot", SNAPSHOT)
+    yield ("scenario", "new", WRITTEN, "--from-cluster", "--snapshot", SNAPSHOT)
     usage = ("-f", PLATFORM, "--usage", f"{INCIDENT}/samples.csv", "--nodes", "2")
     yield ("scenario", "from-usage", WRITTEN, *usage, "--node-capacity", "cpu=16,memory=64Gi")
     for command in ("explain", "check"):
@@ -189,9 +184,9 @@ def _bad_options() -> Iterator[Line]:
     yield ("drift", PLATFORM, f"{ACCIDENTAL}/missing.yaml")
     yield ("simulate", "rase")
     yield ("simulate", "race", "--node", "nowhere")
-    yield ("sweep", "race", "--vary", "phase")
-    yield ("sweep", "race", "--vary", "nothing=1", "--jobs", "1")
-    yield ("advise", "--node")
+    yield ("simulate", "race", "--vary", "phase")
+    yield ("simulate", "race", "--vary", "nothing=1", "--jobs", "1")
+    yield ("thresholds", "--advise")
     yield ("overview",)
     yield ("eval", "nothing")
 

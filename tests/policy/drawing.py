@@ -11,7 +11,7 @@ from typing import Any
 
 from podqos.admission.defaulting import defaulted, rounded_list
 from podqos.admission.pod_validation import validate_pod
-from podqos.cli.eval.resources import pod_of
+from podqos.manifest.decode import convert
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.manifest.objects import workload_in
 from podqos.model.effective import pod_requests
@@ -96,7 +96,7 @@ def _pod_level(draw: Random, spec: Value) -> Value:
     """Draw a pod's own resources; half of them such that the pod is limited to what its containers request."""
     if draw.random() < 0.5:
         return resources(draw, "cpu", "memory")
-    together = pod_requests(defaulted(pod_of({"metadata": {}, "spec": spec})))
+    together = pod_requests(defaulted(convert({"metadata": {}, "spec": spec}, Pod)))
     return {"limits": {name: together[name].canonical() for name in ("cpu", "memory") if name in together}}
 
 
@@ -162,7 +162,7 @@ def is_valid(value: Value, profile: Profile = LATEST) -> bool:
     """Whether the API server accepts the pods of an object."""
     spec = template_of(value)["spec"]
     named = {"name": "p", "namespace": "default"}
-    return not any(validate_pod(defaulted(pod_of({"metadata": named, "spec": spec}), profile)))
+    return not any(validate_pod(defaulted(convert({"metadata": named, "spec": spec}, Pod), profile)))
 
 
 def as_stored(value: Value, profile: Profile = LATEST) -> Value:

@@ -14,8 +14,8 @@ import yaml
 
 from conformance.compare import vectors
 from podqos.admission.defaulting import defaulted
-from podqos.cli.eval.resources import pod_of
-from podqos.model.pod import QOSClass
+from podqos.manifest.decode import convert
+from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, profile_for
 from podqos.policy import cel
 from podqos.policy.admission_objects import object_name
@@ -490,7 +490,7 @@ def mutated_by(api_server: ApiServer, value: Value) -> Value:
 
 
 def class_of(value: Value) -> QOSClass:
-    return classify(pod_of({"metadata": {}, "spec": value["spec"]})).qos_class
+    return classify(convert({"metadata": {}, "spec": value["spec"]}, Pod)).qos_class
 
 
 GUARANTEED = policy({"require": {"minClass": "Guaranteed"}})

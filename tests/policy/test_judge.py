@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from conformance.compare import vectors
 from podqos.admission.defaulting import defaulted
-from podqos.cli.eval.resources import pod_of
-from podqos.model.pod import CLASS_RANK, ObjectMeta, OwnerReference, PodStatus, QOSClass
+from podqos.manifest.decode import convert
+from podqos.model.pod import CLASS_RANK, ObjectMeta, OwnerReference, Pod, PodStatus, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.policy.judge import judge
 from podqos.policy.model import Action
@@ -40,7 +40,7 @@ def test_a_demanded_class_is_that_of_upstream_on_every_recorded_pod(wanted):
     wrong = [
         line["id"]
         for line in vectors("qos")
-        if judge([demanded], subject_of(pod_of(line["input"]["pod"]))).allowed
+        if judge([demanded], subject_of(convert(line["input"]["pod"], Pod))).allowed
         != (CLASS_RANK[QOSClass(line["expected"]["qosClassAfterDefaulting"])] >= rank)
     ]
     assert wrong == []

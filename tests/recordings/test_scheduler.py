@@ -15,7 +15,8 @@ from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.placement.outcome import Status
 from podqos.placement.place import PlacementSurroundings, place
-from podqos.words.placement import GATED_MESSAGE, no_node_message, reason_text, refusal_message
+from podqos.placement.reasons import GATED_MESSAGE
+from podqos.words.placement import no_node_message, reason_text, refusal_message
 
 FOLDER = Path(__file__).with_name("scheduler")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from itertools import pairwise
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
@@ -27,7 +26,6 @@ from podqos.library.check_examples import good_example
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.pod import QOSClass
 from podqos.report.check.github import escape_data, escape_property, github
-from podqos.report.check.html import html
 from podqos.report.check.junit import junit
 from podqos.report.check.sarif import sarif, uri
 from podqos.report.check.table import table
@@ -131,7 +129,7 @@ _SO = ", because its own requests and limits keep it from being Guaranteed"
 _FOUND = "one container keeps the pod from being Guaranteed"
 _ALSO = f". Worst finding: {_FOUND}"
 _SHORT = "when every pod is at its memory limit"
-_BOTH_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", first_killed="shop/web")
+_EARLIER = Consequence(Effect.ORDER, _LOW, _HIGH, "shop/db", is_compared=True)
 
 
 @pytest.mark.parametrize(
@@ -140,23 +138,7 @@ _BOTH_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", f
         (Consequence(Effect.NOT_CREATED), Fate.NOT_CREATED, f"no pod of {{}} is created or scheduled: {_FOUND}"),
         (Consequence(Effect.FEWER), Fate.FEWER, f"{{}}: {_FOUND}"),
         (
-            replace(_BOTH_FIRST, evicted_first_anyway=False, killed_first_anyway=False),
-            Fate.FIRST,
-            f"{{}} is evicted and OOM-killed first {_SHORT}{_SO}",
-        ),
-        (
-            replace(_BOTH_FIRST, evicted_first_anyway=False, killed_first_anyway=True),
-            Fate.FIRST,
-            f"{{}} is evicted first {_SHORT}{_SO}",
-        ),
-        (
-            replace(_BOTH_FIRST, evicted_first_anyway=True, killed_first_anyway=True),
-            Fate.FIRST,
-            f"{{}} is evicted and OOM-killed first {_SHORT}{_ALSO}",
-        ),
-        (_BOTH_FIRST, Fate.FIRST, f"{{}} is evicted and OOM-killed first {_SHORT}{_ALSO}"),
-        (
-            Consequence(Effect.ORDER, _LOW, _HIGH, "shop/db", evicted_first_anyway=False),
+            _EARLIER,
             Fate.EARLIER,
             f"{{}} is evicted before shop/db {_SHORT}{_SO}",
         ),
@@ -177,7 +159,7 @@ _BOTH_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", f
         ),
         (Consequence(Effect.STANDING, _HIGH, _LOW), Fate.SAFER, f"{{}} is safer than its manifest suggests{_SO}"),
         (
-            replace(_BOTH_FIRST, now=_HIGH, repaired=_LOW, evicted_first_anyway=False),
+            replace(_EARLIER, now=_HIGH, repaired=_LOW),
             Fate.SAFER,
             f"{{}} is safer than its manifest suggests{_SO}",
         ),
@@ -188,7 +170,7 @@ _BOTH_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", f
             Fate.DISK,
             f"{{}} is among the first to be evicted when the disk fills up{_ALSO}",
         ),
-        (Consequence(Effect.NODE, first_killed="shop/web"), Fate.NONE, f"{{}}: {_FOUND}"),
+        (Consequence(Effect.NODE), Fate.NONE, f"{{}}: {_FOUND}"),
     ],
 )
 def test_the_verdict_says_what_becomes_of_the_worst_off_and_because_of_what_if_it_is_so(effects, fate, said):
@@ -196,9 +178,6 @@ def test_the_verdict_says_what_becomes_of_the_worst_off_and_because_of_what_if_i
     assert found is not None
     assert found.text == said.format("Deployment shop/web")
     assert (found.fate, found.check, found.others) == (fate, "PQ101", 0)
-
-
-_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", evicted_first_anyway=False)
 
 
 @pytest.mark.parametrize(
@@ -210,18 +189,16 @@ _FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", evicte
     ids=["one", "several"],
 )
 def test_the_verdict_counts_the_others_of_the_same_fate(others, said):
-    items = [replace(_CAUSED, effects=_FIRST)]
+    items = [replace(_CAUSED, effects=_EARLIER)]
     items += [
-        replace(
-            _CAUSED, name=name, line=13, check="PQ102", effects=replace(_FIRST, first_evicted=f"{namespace}/{name}")
-        )
+        replace(_CAUSED, namespace=namespace, name=name, line=13, check="PQ102", effects=_EARLIER)
         for namespace, name in others
     ]
-    hidden = replace(NOTE, name="noted", effects=replace(_FIRST, first_evicted="shop/noted"))
+    hidden = replace(NOTE, name="noted", effects=_EARLIER)
     found = verdict([*items, hidden, SUPPRESSED])
     assert found is not None
-    assert found.text == f"Deployment shop/web is evicted first {_SHORT}{said}{_SO}"
-    assert (found.fate, found.others) == (Fate.FIRST, len(others))
+    assert found.text == f"Deployment shop/web is evicted before shop/db {_SHORT}{said}{_SO}"
+    assert (found.fate, found.others) == (Fate.EARLIER, len(others))
 
 
 def test_without_findings_that_count_there_is_no_verdict():
@@ -235,7 +212,6 @@ def test_where_nothing_was_checked_nothing_is_said_to_be_in_order():
 def test_the_worst_of_equal_severity_is_what_is_not_created_then_what_dies_first():
     harms = [
         Consequence(Effect.NOT_CREATED),
-        Consequence(Effect.ORDER, _LOW, first_evicted="shop/0"),
         Consequence(Effect.ORDER, _LOW, evicted_before="shop/0"),
         Consequence(Effect.NODE),
         Consequence(Effect.STANDING, replace(_LOW, priority=9)),
@@ -473,86 +449,3 @@ def test_replacements_make_one_text_of_the_other(before: str, after: str):
     replacements = line_replacements(before.encode(), after.encode())
     assert replaced(before, replacements) == after
     assert all(first.end <= second.start for first, second in pairwise(replacements))
-
-
-# ---- html --------------------------------------------------------------------------------------------------------
-
-
-class Page(HTMLParser):
-    """Reads a page: which tags it has, which text, and whether every tag is closed."""
-
-    _VOID = ("meta", "!doctype")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attributes)))
-        if tag not in self._VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
-            self.text += data
-
-
-def page_of(report) -> Page:
-    page = Page()
-    page.feed("\n".join(html(report, good_example)))
-    page.close()
-    return page
-
-
-def test_the_page_is_whole_and_needs_nothing_else():
-    page = page_of(REPORT)
-    assert page.open == []
-    assert {tag for tag, _ in page.tags} & {"script", "link", "img", "iframe", "b"} == {"b"}
-    addresses = [value for _, attributes in page.tags for name, value in attributes.items() if name in {"href", "src"}]
-    assert addresses
-    assert all(address.startswith("#PQ") for address in addresses)
-    ids = {attributes.get("id") for _, attributes in page.tags}
-    assert {address[1:] for address in addresses} <= ids
-    assert "url(" not in "".join(html(REPORT, good_example))
-
-
-def test_what_the_page_quotes_is_text_and_no_markup():
-    page = page_of(REPORT)
-    shown = NASTY.replace("\x00", "\N{REPLACEMENT CHARACTER}").replace("\x1b", "\N{REPLACEMENT CHARACTER}")
-    assert shown in page.text
-    assert "<b>&" not in "".join(html(REPORT, good_example))
-
-
-def test_the_page_follows_the_readers_choice_of_light_and_dark():
-    text = "".join(html(REPORT, good_example))
-    assert "prefers-color-scheme: dark" in text
-    assert "color-scheme: light dark" in text
-
-
-def test_a_page_without_findings_says_so():
-    assert "no findings; 1 object checked" in page_of(EMPTY).text
-
-
-def test_the_page_shows_what_the_table_shows():
-    page = page_of(REPORT)
-    for item in (PLAIN, NOTE):
-        assert item.reason in page.text
-        assert item.consequence in page.text
-        assert item.patch.text in page.text
-
-
-def test_a_gate_that_never_fails_fails_no_case():
-    root = ET.fromstring(junit(msgspec.structs.replace(REPORT, fail_on=FailOn.NEVER), CHECKED))  # noqa: S314
-    assert list(root.iter("failure")) == []
-
-
-def test_the_file_of_a_clusters_kubelet_is_not_called_fixable():
-    (item,) = [each for each in REPORT.items if each.patch.is_applied][:1]
-    of_files = replace(REPORT, items=(replace(item, kind="KubeletConfiguration"),))
-    assert any("1 finding is fixable with --fix" in line for line in table(of_files, Style()))
-    assert not any("fixable" in line for line in table(replace(of_files, cluster="prod"), Style()))

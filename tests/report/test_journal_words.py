@@ -7,7 +7,6 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from podqos.agent.image_pulls import PullError
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import (
     ActiveDeadlineExceeded,
@@ -20,25 +19,15 @@ from podqos.agent.reasons import (
     CronJobDue,
     CronJobSkipped,
     DeletedWithJob,
-    DrainResult,
     EvictionReport,
     ExitedWith,
     GuardMode,
-    ImagePulled,
-    ImagePullFailed,
     JobEnded,
     LimitReached,
     LocalStorageExceeded,
     MemoryThrottled,
-    NewConfiguration,
-    NodeGroupScaled,
-    NodeNeeded,
-    NodeOfGroup,
-    NodeRemovedFrom,
     NodesRefusing,
-    NodeUnneeded,
     NodeUnreachable,
-    NoNodeGroup,
     NoPlace,
     NotAdmitted,
     NothingToDo,
@@ -53,10 +42,6 @@ from podqos.agent.reasons import (
     Promised,
     Readiness,
     ReplacementFor,
-    ResizedTo,
-    ResizePending,
-    ResizeStatus,
-    ResourceChange,
     RestartedAfter,
     RolloutOf,
     RoomForCritical,
@@ -70,7 +55,6 @@ from podqos.agent.reasons import (
     ThrottledBy,
     TooLittleLeft,
     UnderPressure,
-    VerticalUpdate,
     WaitedTooLong,
     WouldEvict,
     WouldHaveSaved,
@@ -296,71 +280,6 @@ CASES = {
             "1 pod not ready yet"
         ),
     ),
-    "a node group that grows": (
-        Kind.SCALED,
-        NodeGroupScaled(
-            group="worker",
-            before=1,
-            after=3,
-            maximum=10,
-            pods=("ns/web-4", "ns/web-5"),
-            expander="least-waste",
-            wasted_cpu_percent=25,
-            wasted_memory_percent=81,
-            compared={"worker": 53, "big": 77},
-            provision_seconds=60,
-        ),
-        (
-            "node group worker enlarged from 1 to 3 nodes for web-4 and 1 more pod, which join in 60 s; "
-            "least-waste: 53 % unused, big 77 %"
-        ),
-    ),
-    "no node group helps": (
-        Kind.HELD,
-        NoNodeGroup(("ns/web-4",), {"worker": "MaxSizeReached", "big": "DoesNotFit"}),
-        "no node group helps web-4: worker has its maximum size, big has nodes that do not take them",
-    ),
-    "an unneeded node": (
-        Kind.SCALED,
-        NodeUnneeded(
-            node="worker-2",
-            group="worker",
-            before=3,
-            after=2,
-            resource="cpu",
-            used_percent=25,
-            seconds=610,
-            moved=("ns/a",),
-        ),
-        (
-            "worker-2 is being removed: 25 % of cpu requested, unneeded for 610 s, a moved; "
-            "group worker from 3 to 2 nodes"
-        ),
-    ),
-    "a new node": (Kind.JOINED, NodeOfGroup("worker-2", "worker"), "worker-2 of group worker has joined"),
-    "a removed node": (Kind.REMOVED, NodeOfGroup("worker-2", "worker"), "worker-2 of group worker is gone"),
-    "a node that is kept": (
-        Kind.HELD,
-        NodeNeeded("worker-1", "cpu", 25, "LocalStorageRequested", "ns/web-4"),
-        "worker-1 is kept though 25 % of cpu is requested: ns/web-4 has local storage",
-    ),
-    "a pod on a node that is removed": (
-        Kind.DELETED,
-        NodeRemovedFrom("worker-1"),
-        "web deleted: worker-1 is being removed",
-    ),
-    "a pod that is evicted for other requests": (
-        Kind.DRAINED,
-        VerticalUpdate(
-            "ns/web",
-            (ResourceChange("main", "memory", 300 << 20, 400 << 20, 600 << 20, 800 << 20),),
-            "OutsideRecommendedRange",
-        ),
-        (
-            "web evicted by the drain: VerticalPodAutoscaler recommends memory 300Mi → 400Mi (limit 600Mi → 800Mi) "
-            "(the request is outside the recommended range)"
-        ),
-    ),
     "an autoscaler without metrics": (
         Kind.HELD,
         AutoscalerDecision(
@@ -455,33 +374,10 @@ CASES = {
     "budget refuses": (
         Kind.DRAIN_BLOCKED,
         BudgetRefuses("a", 3, 3, "Cannot evict pod"),
-        "web cannot be evicted by the drain: PodDisruptionBudget a needs 3 healthy pods and has 3",
-    ),
-    "drained": (Kind.DRAINED, DrainResult(1, 5), "the node is drained: 1 pod evicted in 5 s"),
-    "new configuration": (
-        Kind.KUBELET_RESTARTED,
-        NewConfiguration(("evictionHard", "maxPods")),
-        "the kubelet restarted with a new evictionHard and maxPods",
-    ),
-    "resize deferred": (
-        Kind.RESIZE_PENDING,
-        ResizePending(ResizeStatus.DEFERRED, "Node didn't have enough resource"),
-        "web not resized: Deferred: Node didn't have enough resource",
-    ),
-    "resized": (
-        Kind.RESIZED,
-        ResizedTo({"app": {"limits.memory": "2Gi"}, "proxy": {}}),
-        "web resized in place: app limits.memory 2Gi",
-    ),
-    "image pulled": (
-        Kind.IMAGE_PULLED,
-        ImagePulled("shop/web:2", 9, 3),
-        "web has its image: shop/web:2 pulled in 9 s after waiting 3 s for other pulls",
-    ),
-    "no image": (
-        Kind.IMAGE_PULL_FAILED,
-        ImagePullFailed("shop/web:2", PullError.ERR_IMAGE_PULL, 20),
-        "web has no image: ErrImagePull shop/web:2, next try in 20 s",
+        (
+            "web cannot be evicted by the drain: PodDisruptionBudget a needs 3 healthy pods and has 3, "
+            "tried again every 5 s"
+        ),
     ),
     "memory.high": (
         Kind.MEMORY_THROTTLED,
@@ -504,7 +400,7 @@ CASES = {
 
 def _entry(kind, because):
     is_node = kind in {Kind.OBSERVED, Kind.CONDITION_CHANGED, Kind.RECLAIMED, Kind.WATCHING, Kind.OVERLOADED}
-    is_node |= isinstance(because, DrainResult) or kind.value.startswith("Job") or kind is Kind.SUSPENDED
+    is_node |= kind.value.startswith("Job") or kind is Kind.SUSPENDED
     by = By.KERNEL if kind is Kind.OOM_KILLED else By.KUBELET
     return Entry(0, "node", kind, None if is_node else "ns/web", None, by, because)
 

@@ -22,8 +22,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.model.stats import MemoryStats, PodReference, PodStats
 from podqos.model.time_units import SECOND_US
-from podqos.report.node.lines import NextVictims, pods_table, status_lines
-from podqos.report.node.top import bar, screen
+from podqos.report.node.lines import NextVictims, status_lines
 from podqos.report.text.style import Style, fitted, visible_length
 from podqos.words.durations import two_units
 
@@ -112,67 +111,16 @@ def test_a_note_is_said_once_even_if_it_is_a_refusal():
     assert "odd (2 times)" in text
 
 
-def test_pods_stand_by_class_and_size_and_show_what_was_wanted_and_kept():
-    lines = pods_table(
-        _status(
-            _pod("b", QOSClass.BEST_EFFORT, memory_request_bytes=0, memory_limit_bytes=None),
-            _pod("small", memory_bytes=MI),
-            _pod("large", memory_bytes=90 * MI),
-            _pod("g", QOSClass.GUARANTEED, containers=(ContainerRow("main", -997, 0),)),
-            _pod("gone", QOSClass.BEST_EFFORT, memory_bytes=None, phase="Failed", reason="Evicted", containers=()),
-        ),
-        PLAIN,
-    )
-    assert [line.split()[0] for line in lines[1:]] == [
-        f"default/{name}" for name in ("g", "large", "small", "b", "gone")
-    ]
-    assert lines[1].endswith("−997 (kept 0)")
-    assert lines[5].split()[3] == "Evicted"
-
-
-def test_a_node_without_pods_says_so():
-    assert pods_table(_status(), PLAIN) == ["no pods"]
-
-
-@pytest.mark.parametrize("width", [40, 80, 120, 200])
-@pytest.mark.parametrize("height", [None, 4, 12, 40])
-def test_the_view_stays_within_the_window(width, height):
-    status = _status(*(_pod(f"pod-with-a-rather-long-name-{number}") for number in range(20)))
-    for style in (Style(width=width), Style(width=width, colour=True)):
-        lines = screen(status, NextVictims(_ranked(MI, "")), {"pod-with-a-rather-long-name-1": 250}, style, height)
-        assert all(visible_length(line) <= width for line in lines)
-        assert height is None or len(lines) <= height
-
-
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_on_a_terminal_every_word_of_the_status_is_there_and_no_line_is_too_long(width):
     refused = RefusedRow("a.yaml", "default/a", "the API server would reject it: " + "a long reason, " * 9)
     status = _status(_pod("a-rather-long-name"), refused=(refused,))
     victims = NextVictims(_ranked(MI, ""))
-    for table in (
-        lambda style: status_lines(status, victims, style),
-        lambda style: pods_table(status, style, is_wide=True),
-    ):
-        lines = list(fitted(table(Style(width=width)), width))
-        assert all(visible_length(line) <= width for line in lines)
-        words = {word.strip(";").lower() for line in lines for word in line.split()}
-        assert {word.strip(";").lower() for line in table(PLAIN) for word in line.split()} - words <= {"–"}
-
-
-def test_the_view_shows_usage_against_request_and_limit():
-    lines = screen(_status(_pod("a", memory_bytes=96 * MI)), NextVictims(), {"a": 250}, PLAIN)
-    (line,) = (line for line in lines if "default/a" in line)
-    assert line.split()[5:7] == ["250m", "96Mi"]
-    assert "[████████████|█████······]" in line
-    assert line.endswith("64Mi (above)  128Mi")
-
-
-@pytest.mark.parametrize(
-    ("value", "mark", "text"),
-    [(0, None, "[····]"), (50, None, "[██··]"), (1000, None, "[████]"), (25, 50, "[█·|·]"), (0, 100, "[···|]")],
-)
-def test_a_bar_is_a_share_of_its_width(value, mark, text):
-    assert bar(value, 100, 4, mark) == text
+    lines = list(fitted(status_lines(status, victims, Style(width=width)), width))
+    assert all(visible_length(line) <= width for line in lines)
+    words = {word.strip(";").lower() for line in lines for word in line.split()}
+    plain = status_lines(status, victims, PLAIN)
+    assert {word.strip(";").lower() for line in plain for word in line.split()} - words <= {"–"}
 
 
 @pytest.mark.parametrize(

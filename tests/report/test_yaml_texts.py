@@ -221,10 +221,9 @@ spec:
 
 
 @pytest.mark.parametrize("name", ["1e3", "y", "12e5", "0x1", "2026-01-01", "web"])
-@pytest.mark.parametrize("command", [("scenario", "new"), ("policy", "init")], ids=" ".join)
-def test_a_file_to_start_from_has_the_name_it_was_given(capsys, tmp_path, monkeypatch, command, name):
+def test_a_file_to_start_from_has_the_name_it_was_given(capsys, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    run(capsys, *command, name)
+    run(capsys, "scenario", "new", name)
     text = Path(f"{name}.yaml").read_text()
     for reader in (yaml.SafeLoader, GoLoader):
         document = yaml.load(text, reader)  # noqa: S506 - a SafeLoader
@@ -304,7 +303,7 @@ def test_a_scenario_of_a_cluster_says_what_the_cluster_said(capsys, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     lines = (*SNAPSHOT, {"kind": "End", "lines": len(SNAPSHOT)})
     Path("cluster.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    run(capsys, "scenario", "from-cluster", "010", "--snapshot", "cluster.jsonl")
+    run(capsys, "scenario", "new", "010", "--from-cluster", "--snapshot", "cluster.jsonl")
 
     scenario = yaml.load(Path("010.yaml").read_text(), GoLoader)  # noqa: S506 - a SafeLoader
     assert scenario["metadata"] == {"name": "010"}

@@ -50,6 +50,12 @@ spec:
   - {name: main, image: main, env: [{name: postStart, value: persistentVolumeClaim}]}
 """
 QUOTA = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: few}\nspec: {hard: {pods: '9'}}\n"
+VERTICAL = """\
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {{name: web}}
+spec: {{targetRef: {{kind: Deployment, name: web}}, updatePolicy: {{updateMode: {}}}}}
+"""
 KEDA = "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: web}\nspec: {triggers: []}\n"
 
 
@@ -77,6 +83,8 @@ def test_what_changes_nothing_is_not_reported(tmp_path):
 
 
 def test_objects_that_would_act_in_a_cluster_are_reported_once(tmp_path):
+    vertical = VERTICAL.format("Auto"), VERTICAL.format("Off")
+    assert said(tmp_path, POD, *vertical) == ["10  VerticalPodAutoscaler is ignored: it changes no requests"]
     assert said(tmp_path, POD, KEDA, KEDA.replace("web", "other")) == [
         "10  ScaledObject is ignored: it scales nothing",
     ]

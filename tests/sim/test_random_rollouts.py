@@ -105,8 +105,9 @@ class RandomScenario:
                     events.append({**at, field: node})
                 case 5:
                     node = self.random.choice(tuple(up))
-                    drain = {"node": node, "timeout": "30s", "ignoreDaemonSets": True, "force": True}
-                    events += [{**at, "drain": drain}, {"at": f"{time + 40}s", "uncordon": node}] if up[node] else []
+                    events += (
+                        [{**at, "drain": {"node": node}}, {"at": f"{time + 40}s", "uncordon": node}] if up[node] else []
+                    )
         return events
 
     def read(self) -> object:

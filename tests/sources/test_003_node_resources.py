@@ -353,7 +353,7 @@ def test_other_commands_read_the_node_config_too(podqos, command):
     options = ("-f", "pod.yaml", "--usage", "usage.csv", "--node-memory", "16Gi", "--config", "node.yaml", *growing)
     code, _, err = podqos(command, *options, pod=POD, node=node)
     assert code == 2
-    assert "node.yaml: kubeletArguments.kube-reserved: 'memory': quantities must match" in err
+    assert "node.yaml:2:3: kubeletArguments.kube-reserved: 'memory': quantities must match" in err
 
 
 # Overriding requests on the master

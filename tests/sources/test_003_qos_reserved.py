@@ -198,7 +198,7 @@ def test_forecast_knows_that_the_class_is_full_first(folder, capsys):
 def test_a_sweep_varies_it(folder, capsys):
     _kubelet(folder)
     _simulate(folder, capsys)
-    assert main(["sweep", "scenario.yaml", "--vary", "kubelet.qosReserved.memory=0%,100%", "-o", "csv"]) == 0
+    assert main(["simulate", "scenario.yaml", "--vary", "kubelet.qosReserved.memory=0%,100%", "-o", "csv"]) == 0
     rows = capsys.readouterr().out.splitlines()
     kills = {tuple(row.split(",")[:3:2]): float(row.split(",")[4]) for row in rows if "scratch" in row}
     assert kills == {("0%", "default/scratch"): 0, ("100%", "default/scratch"): 1}
@@ -209,7 +209,7 @@ def test_a_sweep_varies_it(folder, capsys):
     [
         ("qosReserved: {memory: 200%}", "qosReserved.memory: '200%' is not a percentage from 0% to 100%"),
         ("qosReserved: {cpu: 50%}", "qosReserved: 'cpu' cannot be reserved (the kubelet can reserve memory only)"),
-        ("qosReserved: {memory: 50}", "qosReserved: Expected `str`, got `int` (put the value in quotes)"),
+        ("qosReserved: {memory: 50}", "qosReserved.memory: Expected `str`, got `int` (write 50%)"),
     ],
 )
 def test_what_the_kubelet_would_not_start_with_is_refused(folder, capsys, text, message):

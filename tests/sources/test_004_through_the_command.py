@@ -186,12 +186,12 @@ def test_driver_and_root_move_the_tree(explain, kubelet, options, path):
 @pytest.mark.parametrize(
     ("kubelet", "options", "message"),
     [
-        ("cgroupsPerQOS: false\n", [], "kubelet.yaml: enforceNodeAllocatable: without cgroupsPerQOS"),
-        ("cpuManagerPolicy: static\n", [], "kubelet.yaml: cpuManagerPolicy: static needs CPUs reserved"),
+        ("cgroupsPerQOS: false\n", [], "kubelet.yaml:1:1: enforceNodeAllocatable: without cgroupsPerQOS"),
+        ("cpuManagerPolicy: static\n", [], "kubelet.yaml:3:1: cpuManagerPolicy: static needs CPUs reserved"),
         ("maxPods: 110\n", ["--node-swap", "8Gi"], "kubelet.yaml: failSwapOn: is true, but the node has swap"),
         ("systemReserved: {memory: 80Gi}\n", [], "memory is withheld from pods"),
-        ("cpuManagerPolicy: dynamic\n", [], "kubelet.yaml: cpuManagerPolicy: 'dynamic' is not a valid value"),
-        ("evictionHrad: {}\n", [], "unknown field 'evictionHrad'"),
+        ("cpuManagerPolicy: dynamic\n", [], "kubelet.yaml:3:1: cpuManagerPolicy: 'dynamic' is not a valid value"),
+        ("evictionHrad: {}\n", [], "kubelet.yaml:3:1: evictionHrad: unknown field"),
     ],
 )
 def test_a_kubelet_that_does_not_start_is_refused_in_one_line(capsys, tmp_path, kubelet, options, message):

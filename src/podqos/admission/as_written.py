@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from podqos.admission.field_errors import FieldError, not_supported
+from podqos.admission.field_errors import FieldError
 from podqos.manifest.plain import Plain
 
 Errors = Iterator[FieldError]
@@ -22,12 +22,6 @@ def fields_of(value: Plain) -> Fields:
 def items_of(value: Plain) -> list[Plain]:
     """Return a list's items; none if it is missing."""
     return value if isinstance(value, list) else []
-
-
-def item_of(value: Plain, index: int) -> Fields:
-    """Return the fields of one item of a list; none if there is no such item."""
-    items = items_of(value)
-    return fields_of(items[index]) if index < len(items) else {}
 
 
 def objects_of(value: Plain, path: str) -> Iterator[tuple[Fields, str]]:
@@ -52,20 +46,3 @@ def number_of(fields: Fields, name: str) -> int:
     """Return a whole number; 0 where it is missing."""
     value = fields.get(name)
     return value if isinstance(value, int) else 0
-
-
-def choice_errors(fields: Fields, name: str, choices: tuple[str, ...], path: str, *, default: str = "") -> Errors:
-    """Check a text with a fixed set of values. With a ``default``, an empty one counts as missing."""
-    value = fields.get(name)
-    if isinstance(value, str) and (value or default) not in choices:
-        yield not_supported(f"{path}.{name}", value, choices)
-
-
-def go_struct(fields: Fields, names: dict[str, tuple[str, Plain]]) -> Fields:
-    """Return an object as the API server prints it in an error about the whole object: by Go's names, complete.
-
-    ``names`` maps the fields, in Go's order, to their names there and to what stands for a missing one.
-    """
-    return {
-        go_name: missing if fields.get(name) is None else fields[name] for name, (go_name, missing) in names.items()
-    }

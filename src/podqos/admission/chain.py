@@ -33,7 +33,6 @@ from podqos.admission.relevance import Question, judge
 from podqos.admission.resource_override import OverrideUse, apply_override, is_overridden, override_use
 from podqos.admission.runtime_class import apply_runtime_class, overhead_mismatch
 from podqos.admission.tolerations import with_default_tolerations, with_memory_pressure_toleration
-from podqos.manifest.plain import Plain
 from podqos.model.pod import Pod, PodStatus, QOSClass
 from podqos.model.policy import LimitRange, Namespace, ResourceQuota
 from podqos.model.profile import LATEST, Profile
@@ -110,18 +109,16 @@ def admit(
     pod: Pod,
     policies: Policies,
     profile: Profile = LATEST,
-    written: Plain = None,
     question: Question = Question.ADMISSION,
 ) -> Admission:
     """Take a new pod through every step until one rejects it. A status that came with it is dropped.
 
-    With its ``spec`` as ``written``, the fields that are not in its model are validated as well. What is wrong with a
-    pod and does not matter for ``question`` does not stop it.
+    What is wrong with a pod and does not matter for ``question`` does not stop it.
     """
     tolerated: list[FieldError] = []
 
     def valid(pod: Pod) -> Pod | Refusal:
-        errors = judge(validate_new_pod(pod, written), question)
+        errors = judge(validate_new_pod(pod), question)
         tolerated.extend(errors.tolerated)
         return invalid_pod(pod, errors.decisive) if errors.decisive else pod
 

@@ -1,7 +1,8 @@
-"""The fields of a pod that podqos does not validate: the API server may reject it for them without podqos knowing.
+"""Fields that podqos does not validate and that are worth naming: the API server may reject the pod for them.
 
-Types and names of fields are checked everywhere (``decoding``). What is listed here has rules of its own that have
-nothing to do with QoS, or depends on objects that podqos does not read.
+They have rules about identity, security or volumes, or depend on objects that podqos does not read. What any container
+may have and decides nothing here (probes, environment, ports) is not listed for each pod: ``admit`` says so once. Types
+and names of fields are checked everywhere (``decoding``).
 """
 
 from __future__ import annotations
@@ -9,19 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from podqos.admission.as_written import Fields, containers_of, fields_of, objects_of
-from podqos.admission.volume_sources import JUDGED_SOURCES, UNJUDGED_PROJECTIONS
 from podqos.manifest.plain import Plain
 from podqos.model.policy import Namespace
 
-# The others are judged, or any value of the right type is fine.
 _METADATA = ("deletionTimestamp", "finalizers", "managedFields", "ownerReferences")
-_SPEC = ("schedulingGroup", "serviceAccount", "serviceAccountName")
+_SPEC = ("evictionResponders", "schedulingGroup", "serviceAccount", "serviceAccountName")
 _ANNOTATION_PREFIXES = (
     "seccomp.security.alpha.kubernetes.io/",
     "container.seccomp.security.alpha.kubernetes.io/",
     "container.apparmor.security.beta.kubernetes.io/",
     "scheduler.alpha.kubernetes.io/tolerations",
 )
+# Volumes of the other sources have ends that podqos does not know.
+_KNOWN_SOURCES = {
+    "emptyDir", "hostPath", "secret", "nfs", "persistentVolumeClaim", "downwardAPI", "configMap", "projected", "csi",
+    "image",
+}  # fmt: skip
+_GATED_PROJECTIONS = ("clusterTrustBundle", "podCertificate")
 _ENFORCED_LEVEL = "pod-security.kubernetes.io/enforce"
 
 
@@ -52,10 +57,10 @@ def _fields(pod: Fields) -> Iterator[str]:
     for owner, path in ((spec, "spec"), *containers_of(spec)):
         yield from _present(fields_of(owner.get("securityContext")), ("windowsOptions",), f"{path}.securityContext")
     for volume, path in objects_of(spec.get("volumes"), "spec.volumes"):
-        yield from _present(volume, [name for name in volume if name not in {"name", *JUDGED_SOURCES}], path)
+        yield from _present(volume, [name for name in volume if name not in {"name", *_KNOWN_SOURCES}], path)
         sources = fields_of(volume.get("projected")).get("sources")
         for source, at in objects_of(sources, f"{path}.projected.sources"):
-            yield from _present(source, UNJUDGED_PROJECTIONS, at)
+            yield from _present(source, _GATED_PROJECTIONS, at)
 
 
 def _present(value: Fields, names: Sequence[str], path: str) -> Iterator[str]:

@@ -14,9 +14,6 @@ _GENERATED = "xxxxx"
 _LONGEST_PREFIX = 58
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_LOOSE_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
-_LOOSE_SUBDOMAIN = rf"{_LOOSE_LABEL}(\.{_LOOSE_LABEL})*"
-_CONFIG_KEY = "[-._a-zA-Z0-9]+"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 
 _IS_LABEL = re.compile(_LABEL)
@@ -33,14 +30,6 @@ _WRONG_LABEL = (
 _WRONG_SUBDOMAIN = (
     f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS} "
     f"(e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
-)
-_WRONG_LOOSE_SUBDOMAIN = (
-    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', {_ENDS} "
-    f"(e.g. 'example.com', regex used for validation is '{_LOOSE_SUBDOMAIN}')"
-)
-_WRONG_CONFIG_KEY = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
-    f"(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '{_CONFIG_KEY}')"
 )
 _WRONG_QUALIFIED = (
     f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS} "
@@ -95,24 +84,6 @@ def prefix_complaints(name: str) -> list[str]:
 def _masked(name: str) -> str:
     # Upstream takes off one more than the dash.
     return name[:-2] + "a" if len(name) > 1 and name.endswith("-") else name
-
-
-def search_domain_complaints(name: str) -> list[str]:
-    """Check a domain that names are searched in: underscores are allowed."""
-    wrong = [] if re.fullmatch(_LOOSE_SUBDOMAIN, name) else [_WRONG_LOOSE_SUBDOMAIN]
-    return _too_long(name, 253, "characters") + wrong
-
-
-def config_key_complaints(key: str) -> list[str]:
-    """Check the key of a value in a ConfigMap or Secret."""
-    complaints = _too_long(key, 253, "characters")
-    if not re.fullmatch(_CONFIG_KEY, key):
-        complaints.append(_WRONG_CONFIG_KEY)
-    if key in {".", ".."}:
-        complaints.append(f"must not be '{key}'")
-    elif key.startswith(".."):
-        complaints.append("must not start with '..'")
-    return complaints
 
 
 def qualified_name_complaints(name: str) -> list[str]:

@@ -1,8 +1,8 @@
 """What the API server rejects about a pod, field by field: its name and labels, its containers, where it wants to run.
 
-The rules of resources are in ``validation``, those of affinity and spreading in ``constraints``. Fields that are not in
-a pod's model are checked where the ``spec`` is given as written: ``volume_sources``, ``run_fields``, ``security`` and
-``pod_fields``. What is not checked even then is listed by ``coverage``.
+The rules of resources are in ``validation``, those of affinity and spreading in ``constraints``. Fields that have
+nothing to do with resources, priority, placement or eviction (probes, ports, environment, security, sources of volumes)
+are not checked: that is what ``kubectl apply --dry-run=server`` is for.
 
 Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidatePodCreate, ValidatePodSpec, validateContainers,
 validateInitContainers, validateEphemeralContainers, ValidateTolerations) and
@@ -12,12 +12,11 @@ staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from itertools import chain
+from collections.abc import Callable
 
 from msgspec import Struct
 
-from podqos.admission.as_written import Errors, Fields, fields_of, item_of, items_of, objects_of, text_of
+from podqos.admission.as_written import Errors
 from podqos.admission.constraints import affinity_errors, gate_errors, key_errors, label_errors, spread_errors
 from podqos.admission.field_errors import (
     FieldError,
@@ -38,37 +37,12 @@ from podqos.admission.names import (
     qualified_name_complaints,
     subdomain_complaints,
 )
-from podqos.admission.pod_fields import (
-    claim_errors,
-    dns_config_errors,
-    dns_policy_errors,
-    file_key_errors,
-    host_alias_errors,
-    host_name_errors,
-    host_name_override_errors,
-    readiness_gate_errors,
-)
-from podqos.admission.run_fields import (
-    host_network_errors,
-    host_port_errors,
-    run_field_errors,
-    running_errors,
-    with_host_ports,
-)
-from podqos.admission.security import (
-    container_security_errors,
-    host_user_errors,
-    pod_security_errors,
-    system_errors,
-)
 from podqos.admission.validation import (
     claim_names,
     container_resource_errors,
     overhead_errors,
     pod_level_errors,
 )
-from podqos.admission.volume_sources import volume_source_errors
-from podqos.manifest.plain import Plain
 from podqos.model.go_text import GO_SPACES
 from podqos.model.pod import (
     MIRROR_ANNOTATION,
@@ -104,28 +78,26 @@ Complaints = Callable[[str], list[str]]
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
-def validate_new_pod(pod: Pod, written: Plain = None) -> tuple[FieldError, ...]:
-    """Return every error about a pod that is being created. ``written``: its ``spec``, if all of its fields count."""
-    return (*metadata_errors(pod.metadata), *validate_pod(pod, written=written), *_creation_errors(pod))
+def validate_new_pod(pod: Pod) -> tuple[FieldError, ...]:
+    """Return every error about a pod that is being created."""
+    return (*metadata_errors(pod.metadata), *validate_pod(pod), *_creation_errors(pod))
 
 
-def validate_pod(pod: Pod, *, is_stored: bool = False, written: Plain = None) -> tuple[FieldError, ...]:
+def validate_pod(pod: Pod, *, is_stored: bool = False) -> tuple[FieldError, ...]:
     """Return every error about a pod's spec and metadata. A stored pod passed this when it was created."""
     merged = {} if is_stored or pod.metadata.is_live else pod.metadata.labels
-    context = _Context(pod, claim_names(pod), with_host_ports(fields_of(written)), {}, merged)
-    spec_errors = _spec_errors(context)
-    return (*_annotation_errors(pod, "metadata.annotations"), *spec_errors, *_image_errors(pod.spec))
+    context = _Context(pod, claim_names(pod), merged)
+    return (*_annotation_errors(pod, "metadata.annotations"), *_spec_errors(context), *_image_errors(pod.spec))
 
 
-def validate_template(pod: Pod, written: Plain = None) -> tuple[FieldError, ...]:
+def validate_template(pod: Pod) -> tuple[FieldError, ...]:
     """Return every error about a pod template, by its own paths; as a pod, it has more, or fewer.
 
-    Its labels are not merged into selectors, its ports of the machine are not filled in, and its pods have names to
-    come. ``written``: its ``spec``, if all of its fields count.
+    Its labels are not merged into selectors, and its pods have names to come.
     """
     labels, annotations = pod.metadata.labels, pod.metadata.annotations
-    context = _Context(pod, claim_names(pod), fields_of(written), {}, {}, is_template=True)
     of_metadata = (*label_errors(labels, "labels"), *_annotations_errors(annotations, "annotations"))
+    context = _Context(pod, claim_names(pod), {})
     errors = (*of_metadata, *_annotation_errors(pod, "annotations"), *_spec_errors(context))
     if pod.spec.ephemeral_containers:
         words = "ephemeral containers not allowed in pod template"
@@ -196,13 +168,8 @@ class _Context(Struct, frozen=True):
 
     pod: Pod
     claims: frozenset[str]
-    written: Fields
-    """The specification as written; empty if what only a node reads is not checked."""
-    volumes: dict[str, Fields]
-    """The valid volumes by name, as written."""
     merged_labels: dict[str, str]
     """The pod's labels whose values are still to be merged into its selectors."""
-    is_template: bool = False
 
     @property
     def spec(self) -> PodSpec:
@@ -211,35 +178,25 @@ class _Context(Struct, frozen=True):
 
 def _spec_errors(context: _Context) -> Errors:
     """Check the specification, in upstream's order."""
-    pod, spec, written = context.pod, context.spec, context.written
-    yield from _volume_errors(context, "" if context.is_template else pod.metadata.name)
-    if written:
-        is_mirror = not context.is_template and MIRROR_ANNOTATION in pod.metadata.annotations
-        yield from claim_errors(written, is_mirror=is_mirror)
+    pod, spec = context.pod, context.spec
+    yield from _volume_errors(spec)
     yield from _regular_container_errors(context)
     yield from _init_container_errors(context)
     yield from _ephemeral_container_errors(context)
     yield from pod_level_errors(pod)
-    yield from _in(written, host_network_errors)
     if spec.restart_policy and spec.restart_policy not in _RESTART_POLICIES:
         yield not_supported("spec.restartPolicy", spec.restart_policy, _RESTART_POLICIES)
-    yield from _in(written, dns_policy_errors)
     yield from label_errors(spec.node_selector, "spec.nodeSelector")
-    yield from _in(written, pod_security_errors)
     yield from affinity_errors(spec.affinity, context.merged_labels)
-    yield from _in(written, dns_config_errors, readiness_gate_errors)
     yield from gate_errors(spec.scheduling_gates)
     yield from spread_errors(spec.topology_spread_constraints, context.merged_labels)
-    yield from _in(written, host_user_errors, host_name_override_errors)
     yield from _subdomain_errors(spec.node_name, "spec.nodeName")
     deadline = spec.active_deadline_seconds
     if deadline is not None and not 1 <= deadline <= _LARGEST_INT32:
         words = f"must be between 1 and {_LARGEST_INT32}, inclusive"
         yield invalid("spec.activeDeadlineSeconds", deadline, words)
-    yield from _in(written, host_name_errors)
     for index, toleration in enumerate(spec.tolerations):
         yield from toleration_errors(toleration, f"spec.tolerations[{index}]")
-    yield from _in(written, host_alias_errors)
     yield from _subdomain_errors(spec.priority_class_name, "spec.priorityClassName")
     if spec.runtime_class_name is not None:
         for complaint in subdomain_complaints(spec.runtime_class_name):
@@ -250,14 +207,6 @@ def _spec_errors(context: _Context) -> Errors:
         yield required("spec.os.name")
     elif spec.os is not None and spec.os.name not in _SYSTEMS:
         yield not_supported("spec.os", spec.os.name, _SYSTEMS)
-    elif spec.os is not None:
-        yield from system_errors(written, spec.os.name)
-    yield from _in(written, file_key_errors)
-
-
-def _in(written: Fields, *checks: Callable[[Fields], Errors]) -> Iterable[FieldError]:
-    """Check a spec as written, if it is given."""
-    return chain.from_iterable(check(written) for check in checks) if written else ()
 
 
 def _subdomain_errors(name: str, path: str) -> Errors:
@@ -275,37 +224,25 @@ def _choice_errors(value: str | None, choices: tuple[str, ...], path: str) -> Er
 # ---- volumes -------------------------------------------------------------------------------------------------------
 
 
-def _volume_errors(context: _Context, pod_name: str) -> Errors:
-    """Check names and sources."""
-    every = [item_of(context.written.get("volumes"), index) for index in range(len(context.spec.volumes))]
-    created = {
-        f"{pod_name}-{text_of(each, 'name')}" for each in every if pod_name and each.get("ephemeral") is not None
-    }
-    for index, (volume, written) in enumerate(zip(context.spec.volumes, every, strict=True)):
-        path = f"spec.volumes[{index}]"
-        errors = tuple(_one_volume_errors(volume, written, context, path))
+def _volume_errors(spec: PodSpec) -> Errors:
+    """Check names, and sizes of empty directories."""
+    names: set[str] = set()
+    for index, volume in enumerate(spec.volumes):
+        errors = tuple(_one_volume_errors(volume, names, f"spec.volumes[{index}]"))
         yield from errors
         if not errors:
-            context.volumes[volume.name] = written
-        claim = text_of(fields_of(written.get("persistentVolumeClaim")), "claimName")
-        if claim in created:
-            words = "must not reference a PVC that gets created for an ephemeral volume"
-            yield invalid(f"{path}.persistentVolumeClaim.claimName", claim, words)
+            names.add(volume.name)
 
 
-def _one_volume_errors(volume: Volume, written: Fields, context: _Context, path: str) -> Errors:
+def _one_volume_errors(volume: Volume, others: set[str], path: str) -> Errors:
     directory = volume.empty_dir
     if directory is not None and directory.size_limit is not None and directory.size_limit.nanos < 0:
         yield forbidden(f"{path}.emptyDir.sizeLimit", "SizeLimit field must be a valid resource quantity")
-    for error in volume_source_errors(written, path) if written else ():
-        # The image of a template's volume may come later.
-        if not context.is_template or error.path != f"{path}.image.reference":
-            yield error
     if not volume.name:
         yield required(f"{path}.name")
     for complaint in label_complaints(volume.name) if volume.name else ():
         yield invalid(f"{path}.name", volume.name, complaint)
-    if volume.name in context.volumes:
+    if volume.name in others:
         yield duplicate(f"{path}.name", volume.name)
 
 
@@ -318,52 +255,31 @@ def _regular_container_errors(context: _Context) -> Errors:
         yield required("spec.containers")
     names: set[str] = set()
     for index, container in enumerate(spec.containers):
-        path, written = f"spec.containers[{index}]", item_of(context.written.get("containers"), index)
-        yield from _common_errors(container, written, path, context)
+        path = f"spec.containers[{index}]"
+        yield from _common_errors(container, path, context)
         if container.name in names:
             yield duplicate(f"{path}.name", container.name)
         names.add(container.name)
-        if written:
-            yield from running_errors(written, path, context.written)
         yield from _restart_errors(container, path)
-    yield from host_port_errors(items_of(context.written.get("containers")), "spec.containers")
 
 
 def _init_container_errors(context: _Context) -> Errors:
     spec = context.spec
     names = {container.name for container in spec.containers}
     for index, container in enumerate(spec.init_containers):
-        path, written = f"spec.initContainers[{index}]", item_of(context.written.get("initContainers"), index)
-        yield from _common_errors(container, written, path, context)
+        path = f"spec.initContainers[{index}]"
+        yield from _common_errors(container, path, context)
         yield from _restart_errors(container, path)
         if container.name in names:
             yield duplicate(f"{path}.name", container.name)
         elif container.name:
             names.add(container.name)
-        # Upstream names the first, whichever it is: they run one after the other, and each is checked alone.
-        if written:
-            yield from host_port_errors([written], "spec.initContainers")
         if container.is_sidecar:
-            yield from running_errors(written, path, context.written)
             continue
-        for name, value in _of_running_containers(container):
-            if value is not None:
-                yield forbidden(f"{path}.{name}", "may not be set for init containers without restartPolicy=Always")
         for number, policy in enumerate(container.resize_policy):
             if policy.restart_policy == "RestartContainer":
                 words = "must not be set to 'RestartContainer' for non-sidecar initContainers"
                 yield invalid(f"{path}.resizePolicy[{number}].restartPolicy", policy.restart_policy, words)
-
-
-def _of_running_containers(container: Container) -> tuple[tuple[str, object], ...]:
-    """Return the fields that only long-running containers may have."""
-    lifecycle = container.lifecycle
-    return (
-        ("lifecycle", None if lifecycle is None or lifecycle.is_dropped else lifecycle),
-        ("livenessProbe", container.liveness_probe),
-        ("readinessProbe", container.readiness_probe),
-        ("startupProbe", container.startup_probe),
-    )
 
 
 def _ephemeral_container_errors(context: _Context) -> Errors:
@@ -371,8 +287,8 @@ def _ephemeral_container_errors(context: _Context) -> Errors:
     others = {container.name for container in (*spec.containers, *spec.init_containers)}
     names = set(others)
     for index, container in enumerate(spec.ephemeral_containers):
-        path, written = f"spec.ephemeralContainers[{index}]", item_of(context.written.get("ephemeralContainers"), index)
-        yield from _common_errors(container, written, path, context)
+        path = f"spec.ephemeralContainers[{index}]"
+        yield from _common_errors(container, path, context)
         yield from _blank_errors(container, path)
         if container.name in names:
             yield duplicate(f"{path}.name", container.name)
@@ -380,23 +296,16 @@ def _ephemeral_container_errors(context: _Context) -> Errors:
         if container.target_container_name and container.target_container_name not in others:
             yield not_found(f"{path}.targetContainerName", container.target_container_name)
         for name, value in (
-            ("ports", container.ports or None),
             ("resources", container.resources if container.resources != ResourceRequirements() else None),
             ("resizePolicy", container.resize_policy or None),
             ("restartPolicy", container.restart_policy),
             ("restartPolicyRules", container.restart_policy_rules or None),
-            *_of_running_containers(container)[1:],
-            _of_running_containers(container)[0],
         ):
             if value is not None:
                 yield forbidden(f"{path}.{name}", "cannot be set for an Ephemeral Container")
-        for mount, at in objects_of(written.get("volumeMounts"), f"{path}.volumeMounts"):
-            for name in ("subPath", "subPathExpr"):
-                if text_of(mount, name):
-                    yield forbidden(f"{at}.{name}", "cannot be set for an Ephemeral Container")
 
 
-def _common_errors(container: Container, written: Fields, path: str, context: _Context) -> Errors:
+def _common_errors(container: Container, path: str, context: _Context) -> Errors:
     """Check what holds for containers of any kind."""
     if not container.name:
         yield required(f"{path}.name")
@@ -404,12 +313,8 @@ def _common_errors(container: Container, written: Fields, path: str, context: _C
         yield invalid(f"{path}.name", container.name, complaint)
     if not container.image:
         yield required(f"{path}.image")
-    if written:
-        yield from run_field_errors(written, path, context.volumes)
     yield from container_resource_errors(container.resources, f"{path}.resources", context.claims)
     yield from _resize_policy_errors(container.resize_policy, context.spec.restart_policy, f"{path}.resizePolicy")
-    if written:
-        yield from container_security_errors(written, path, context.written)
 
 
 def _resize_policy_errors(policies: tuple[ResizePolicy, ...], restart_policy: str, path: str) -> Errors:

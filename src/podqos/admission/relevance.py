@@ -3,14 +3,12 @@
 The API server rejects a pod for any error. But a missing image cannot change which pod is evicted first, so a command
 that answers that question warns and goes on; only an error in a field that decides the answer leaves the pod out. Each
 question includes the ones before it. What is not listed here decides nothing that podqos computes.
-
-Fields that are not in a pod's model are judged by ``admit`` alone: no other question reads them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from functools import cache
 
@@ -18,9 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.field_errors import FieldError
-from podqos.manifest.kinds import BATCH, POD_HOLDERS, is_served
+from podqos.manifest.kinds import POD_HOLDERS, is_served
 from podqos.manifest.plain import Plain
-from podqos.model.pod import MIRROR_ANNOTATION, Container, ObjectMeta, Pod, Workload
+from podqos.model.pod import Container, Pod, Workload
 
 
 class Question(IntEnum):
@@ -56,7 +54,6 @@ _DECISIVE: dict[Question, tuple[str, ...]] = {
         r"metadata\.labels",
         r"spec\.(nodeSelector|affinity|tolerations|topologySpreadConstraints|schedulingGates)\b.*",
         r"spec\.(nodeName|preemptionPolicy)",
-        rf"spec\.{_CONTAINERS}\.ports\.hostPort",
     ),
 }
 _INDEX = re.compile(r"\[\d+\]")
@@ -105,11 +102,8 @@ def tolerated(workload: Workload, question: Question, written: Callable[[], Plai
 
 
 def rejections(workload: Workload, written: Callable[[], Plain]) -> tuple[FieldError, ...]:
-    """Return every error about a workload as written: of the object around its pod, and of the pod.
-
-    Of a pod, fields that are not in its model are left out.
-    """
-    if not _is_judged(workload) or _is_ordinary(workload):
+    """Return every error about a workload as written: of the object around its pod, and of the pod."""
+    if not _is_judged(workload):
         return ()
     from podqos.admission.pod_validation import validate_new_pod  # few need it
 
@@ -159,76 +153,3 @@ def _named(containers: tuple[Container, ...], field: str) -> tuple[Container, ..
 def _is_judged(workload: Workload) -> bool:
     """Whether an API server will still validate the pod; a custom resource's pod is completed by its controller."""
     return not workload.is_live and workload.kind in POD_HOLDERS
-
-
-# What nearly all names, keys and values look like; the rest is for the rules themselves to judge.
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_WORD = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_KEY = re.compile(r"([a-z0-9][-a-z0-9]{0,61}[a-z0-9](\.[a-z0-9][-a-z0-9]{0,61}[a-z0-9]){0,3}/)?" + _WORD.pattern)
-_SHORT = 4096
-_RUNNING, _ENDING = ("", "Always"), ("OnFailure", "Never")
-_JUDGED_ANNOTATIONS = frozenset((MIRROR_ANNOTATION, "controller.kubernetes.io/pod-deletion-cost"))
-
-
-def _is_ordinary(workload: Workload) -> bool:
-    """Whether there is clearly nothing to complain about: so it is with most, and few rules must be loaded."""
-    pod = workload.pod
-    metadata, spec = pod.metadata, pod.spec
-    if not workload.is_ordinary or (workload.needs_selector and not _is_selected(workload)):
-        return False
-    names = (
-        metadata.name,
-        *(volume.name for volume in spec.volumes),
-        *(container.name for container in spec.containers),
-    )
-    return (
-        all(map(_LABEL.fullmatch, names))
-        and len({volume.name for volume in spec.volumes}) == len(spec.volumes)
-        and not any(volume.empty_dir is not None and volume.empty_dir.size_limit is not None for volume in spec.volumes)
-        and not metadata.generate_name
-        and (not metadata.namespace or _LABEL.fullmatch(metadata.namespace) is not None)
-        and _is_annotated(metadata)
-        and metadata.annotations.keys().isdisjoint(_JUDGED_ANNOTATIONS)
-        and (not workload.pod_path or _is_annotated(workload.metadata))
-        and all(map(_is_plain, spec.containers))
-        and spec.restart_policy in (_ENDING if workload.kind in BATCH else _RUNNING)
-        and not (spec.init_containers or spec.ephemeral_containers or spec.resource_claims)
-        and not (spec.node_name or spec.node_selector or spec.affinity or spec.topology_spread_constraints)
-        and not (spec.scheduling_gates or spec.tolerations or spec.os or spec.preemption_policy)
-        and not (spec.priority_class_name or spec.runtime_class_name or spec.active_deadline_seconds is not None)
-    )
-
-
-def _is_annotated(metadata: ObjectMeta) -> bool:
-    """Whether labels and annotations are spelled as most are."""
-    annotations = metadata.annotations
-    return _are_labels(metadata.labels) and all(
-        _KEY.fullmatch(key) and len(value) < _SHORT for key, value in annotations.items()
-    )
-
-
-def _is_selected(workload: Workload) -> bool:
-    """Whether a workload selects its own pods by labels alone."""
-    selector, labels = workload.selector, workload.pod.metadata.labels
-    return (
-        selector is not None
-        and bool(selector.match_labels)
-        and not selector.match_expressions
-        and selector.matches(labels)
-    )
-
-
-def _is_plain(container: Container) -> bool:
-    """Whether a container has only fields that every version of every rule accepts."""
-    return (
-        container.image.isascii()
-        and container.image != ""
-        and not (container.image[0].isspace() or container.image[-1].isspace())
-        and container.restart_policy is None
-        and not container.restart_policy_rules
-        and not container.resize_policy
-    )
-
-
-def _are_labels(labels: Mapping[str, str]) -> bool:
-    return all(_KEY.fullmatch(key) and (not value or _WORD.fullmatch(value)) for key, value in labels.items())

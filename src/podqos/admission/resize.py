@@ -10,8 +10,9 @@ Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidatePodResi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.chain import Admission, Step, StepFunction, run_steps, within_bounds
@@ -27,6 +28,7 @@ from podqos.model.pod import Container, Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY, QOS_RESOURCES, ResourceList, ResourceRequirements
 from podqos.qos.classes import classify
+from podqos.wording import mebibytes
 
 Errors = Iterator[FieldError]
 
@@ -117,6 +119,42 @@ def _amount_changes(old: ResourceRequirements, new: ResourceRequirements, path: 
         for name, amount in sorted(after.items()):
             if amount != before.get(name):
                 yield Change(f"{path}.{side}", name, before.get(name), amount, Why.RESIZED)
+
+
+class BelowUsage(Struct, frozen=True, gc=False, rename="camel"):
+    """A memory limit that is set or lowered to no more than what is in use."""
+
+    container: str
+    """Empty for the pod as a whole."""
+    limit_bytes: int
+    usage_bytes: int
+
+    @property
+    def sentence(self) -> str:
+        """Both amounts, and what comes of them once the limit counts after all."""
+        used, limit = mebibytes(self.usage_bytes), mebibytes(self.limit_bytes)
+        whose = f"{self.container} uses" if self.container else "the pod's containers use"
+        return f"{whose} {used}, not less than the new memory limit of {limit}: OOM-killed after its next restart"
+
+    @property
+    def message(self) -> str:
+        """The kubelet's own words."""
+        whose = f'container "{self.container}"' if self.container else "pod"
+        return f"attempting to set {whose} memory limit ({self.limit_bytes}) below current usage ({self.usage_bytes})"
+
+
+def below_usage(
+    before: Mapping[str, int], after: Mapping[str, int], usage: Mapping[str, int]
+) -> tuple[BelowUsage, ...]:
+    """Return the memory limits that a kubelet does not write, by container, and by the empty text of the pod.
+
+    Source: Kubernetes v1.36 pkg/kubelet/kuberuntime/kuberuntime_manager.go (validateMemoryResizeAction).
+    """
+    return tuple(
+        BelowUsage(name, limit, usage[name])
+        for name, limit in sorted(after.items())
+        if limit < before.get(name, limit + 1) and usage.get(name, 0) >= limit
+    )
 
 
 def validate_resize(old: Pod, new: Pod, profile: Profile = LATEST) -> tuple[FieldError, ...]:

@@ -100,9 +100,7 @@ class WorkloadAdmission(Struct, frozen=True):
             return False
         if self.refusal is not None and self.refusal.is_of_holder:
             return False
-        return is_served(self.workload.kind, self.written) or not validate_pod(
-            self.workload.pod, written=_pod_spec(self.workload, self.written)
-        )
+        return is_served(self.workload.kind, self.written) or not validate_pod(self.workload.pod)
 
 
 class Admissions:
@@ -132,7 +130,7 @@ class Admissions:
 
     def _first(self, workload: Workload, policies: Policies, written: Plain) -> Admission:
         """Take one pod of a workload through admission, unless the object around it is rejected."""
-        first = _admit_first(workload, policies, self._profile, _pod_spec(workload, written), self._question)
+        first = _admit_first(workload, policies, self._profile, self._question)
         refusal = None
         if not workload.is_live and is_served(workload.kind, written):
             refusal = self._holder_refusal(workload, policies, fields_of(written))
@@ -189,13 +187,6 @@ class Admissions:
         return replace(outcome, admitted=1 + more, refused_by=Step.RESOURCE_QUOTA, refusal=refusal)
 
 
-def _pod_spec(workload: Workload, written: Plain) -> Plain:
-    """Return the specification of an object's pods as written."""
-    for step in (*filter(None, workload.pod_path.split(".")), "spec"):
-        written = fields_of(written).get(step)
-    return written
-
-
 def _pods(workload: Workload) -> int:
     """Return how many pods a workload asks for. A PodTemplate only keeps a template for others."""
     if workload.kind == "PodTemplate":
@@ -203,15 +194,13 @@ def _pods(workload: Workload) -> int:
     return 1 if workload.replicas is None else workload.replicas
 
 
-def _admit_first(
-    workload: Workload, policies: Policies, profile: Profile, written: Plain, question: Question
-) -> Admission:
+def _admit_first(workload: Workload, policies: Policies, profile: Profile, question: Question) -> Admission:
     """Take one pod through what its controller does and then through the chain."""
     pod = as_created(workload)
     record: list[Change | FieldChange] = []
     if workload.kind == "DaemonSet":
         pod = with_daemon_set_tolerations(pod, record)
-    admission = admit(pod, policies, profile, written, question)
+    admission = admit(pod, policies, profile, question)
     admission = replace(admission, pod=as_in_template(admission.pod, workload))
     if workload.kind != "DaemonSet":
         return admission

@@ -9,25 +9,22 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from podqos.agent import active_deadline, containers, eviction_loop, kubelet_restart, pods, resizing, unhealthy
+from podqos.agent import active_deadline, containers, eviction_loop, pods, unhealthy
 from podqos.agent.commands import CreateCgroup
 from podqos.agent.events import (
     ContainerExited,
     ContainerStarted,
     Event,
-    KubeletRestarted,
     MemoryNotified,
     Observed,
     PodAdopted,
     PodBound,
     PodCleanedUp,
     PodDeleted,
-    PodResized,
     PodStarted,
     PodStopped,
     ProbeFailed,
     ReadinessChanged,
-    ResizeActuated,
     Woken,
 )
 from podqos.agent.state import AgentConfig, AgentState, AgentStep, Resting
@@ -53,11 +50,8 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
             eviction_loop.woken(turn)
             containers.woken(turn)
             pods.woken(turn)
-            resizing.woken(turn)
         case MemoryNotified():
             eviction_loop.notified(turn)
-        case KubeletRestarted():
-            kubelet_restart.restarted(turn)
         case Observed(observation):
             eviction_loop.observed(turn, observation)
         case PodBound(pod):
@@ -69,14 +63,9 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
         case ContainerStarted(uid, name):
             containers.started(turn, uid, name)
         case ContainerExited():
-            resizing.ended(turn, event.uid, event.container)
             phase = containers.exited(turn, event)
             if phase is not None:
                 pods.finish(turn, event.uid, phase)
-        case PodResized(pod):
-            resizing.resize(turn, pod.metadata.uid, pod)
-        case ResizeActuated(uid, refused):
-            resizing.actuated(turn, uid, refused)
         case ProbeFailed():
             unhealthy.kill(turn, event)
         case ReadinessChanged():
@@ -90,7 +79,6 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
         case PodCleanedUp(uid):
             pods.cleaned_up(turn, uid)
             eviction_loop.cleaned_up(turn, uid)
-            resizing.retry(turn)
     return turn.step()
 
 

@@ -74,18 +74,6 @@ class KillContainer(Struct, frozen=True, gc=False):
     """How long it has to stop by itself."""
 
 
-class ResizePod(Struct, frozen=True, gc=False):
-    """Write the cgroups of a running pod for its new resources, unless a memory limit is too low (``resizing``).
-
-    The answer is ``ResizeActuated``.
-    """
-
-    pod: Pod
-    own: tuple[Cgroup, ...]
-    """The pod's cgroup, if it has one."""
-    containers: tuple[ContainerPlan, ...]
-
-
 class StopPod(Struct, frozen=True, gc=False):
     """Stop a pod that was deleted or has nothing left to run.
 
@@ -172,7 +160,6 @@ Command = (
     | StartPod
     | StartContainer
     | KillContainer
-    | ResizePod
     | StopPod
     | PreemptPod
     | FailPod

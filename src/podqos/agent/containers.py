@@ -216,23 +216,6 @@ def _restart_unhealthy(
     _restart(turn, record, index, again, counts=is_counted)
 
 
-def forget_back_off(turn: Turn) -> None:
-    """Restart what waits for its restart at once; the next container that ends is, too."""
-    waiting = turn.state.restarts
-    turn.change(restarts=())
-    for record in turn.state.pods.values():
-        if any(container.back_off_seconds for container in record.containers):
-            fresh = tuple(replace(container, back_off_seconds=0) for container in record.containers)
-            turn.put(replace(record, containers=fresh))
-    for restart in waiting:
-        record = turn.state.pods[restart.uid]
-        index = _index(record, restart.container)
-        if index is not None and record.stage in {Stage.STARTING, Stage.RUNNING}:
-            first = min(FIRST_BACK_OFF_SECONDS, turn.config.longest_back_off_seconds)
-            again = replace(record.containers[index], back_off_seconds=first, waited_seconds=0)
-            _restart(turn, record, index, again)
-
-
 def _put_off(turn: Turn, record: PodRecord, index: int, ended: ContainerRecord, finished_us: int) -> None:
     """Restart a container now, or when its back-off is over."""
     is_stable = finished_us - ended.restarted_us > FORGOTTEN_AFTER_US

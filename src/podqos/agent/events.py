@@ -45,21 +45,6 @@ class PodAdopted(Struct, frozen=True, gc=False):
     """Since when it has been on the node; None if its deadline is none of the agent's business."""
 
 
-class PodResized(Struct, frozen=True, gc=False):
-    """The resources of a pod were changed in the API: it is to be resized in place."""
-
-    pod: Pod
-    """As it is now; its uid is the same."""
-
-
-class ResizeActuated(Struct, frozen=True, gc=False):
-    """The answer to ``ResizePod``."""
-
-    uid: str
-    refused: str = ""
-    """Why nothing was written, in the kubelet's words."""
-
-
 class PodDeleted(Struct, frozen=True, gc=False):
     """A pod was deleted."""
 
@@ -140,10 +125,6 @@ class MemoryNotified(Struct, frozen=True, gc=False):
     """
 
 
-class KubeletRestarted(Struct, frozen=True, gc=False):
-    """The kubelet has restarted while its containers kept running, perhaps with another configuration."""
-
-
 class Woken(Struct, frozen=True, gc=False):
     """The time that the agent asked for (``wake_us``) has come. If it is too early, nothing happens."""
 
@@ -151,8 +132,6 @@ class Woken(Struct, frozen=True, gc=False):
 Event = (
     PodBound
     | PodAdopted
-    | PodResized
-    | ResizeActuated
     | PodDeleted
     | PodStarted
     | ContainerStarted
@@ -163,6 +142,5 @@ Event = (
     | PodCleanedUp
     | Observed
     | MemoryNotified
-    | KubeletRestarted
     | Woken
 )

@@ -195,25 +195,6 @@ def _has_to_wait(turn: Turn, event: PodBound | PodDeleted) -> bool:
     return preempting is not None
 
 
-def resized(turn: Turn, record: PodRecord, pod: Pod, plan: PodPlan) -> PodRecord:
-    """Count a pod with other resources from now on; return its new state."""
-    fresh, _, _ = _recorded(turn, pod, plan)
-    planned = tuple(
-        replace(known, plan=again.plan) for known, again in zip(record.containers, fresh.containers, strict=True)
-    )
-    after = replace(record, pod=pod, requests=fresh.requests, tier=fresh.tier, containers=planned)
-    turn.put(after)
-    _count(turn, record, -1)
-    _count(turn, after, 1)
-    return after
-
-
-def cgroups_of(turn: Turn, record: PodRecord) -> tuple[tuple[Cgroup, ...], tuple[ContainerPlan, ...]]:
-    """Return the cgroup of a pod, if it has one, and how its containers run."""
-    _, own, _ = _recorded(turn, record.pod, turn.config.plan_of(record.pod))
-    return own, tuple(container.plan for container in record.containers)
-
-
 def _start(turn: Turn, pod: Pod, plan: PodPlan) -> None:
     record, own, sandbox = _recorded(turn, pod, plan)
     turn.put(record)

@@ -10,7 +10,6 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from podqos.agent.image_pulls import PullError
 from podqos.eviction.admission import AdmissionRule
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.ranking import Policy
@@ -340,58 +339,6 @@ class MemoryThrottled(Reason, frozen=True):
     """Whether it gets what it wants again."""
 
 
-class ImagePulled(Reason, frozen=True):
-    """An image that a container waited for."""
-
-    image: str
-    seconds: float
-    """How long the pull took."""
-    waited_seconds: float = 0
-    """How long other pulls came first."""
-
-
-class ImagePullFailed(Reason, frozen=True):
-    """An image that a container cannot get."""
-
-    image: str
-    error: PullError
-    retry_seconds: int = 0
-    """When the kubelet tries again; 0: it does not."""
-
-
-class ResizeStatus(StrEnum):
-    """How far a resize is that is not done."""
-
-    DEFERRED = "Deferred"
-    """It does not fit for now."""
-    INFEASIBLE = "Infeasible"
-    REJECTED = "Rejected"
-    """The API server did not store it: the node could not hold it even if it were empty."""
-    IN_PROGRESS = "InProgress"
-    """It is granted, but its cgroups cannot be written for now."""
-
-
-class ResizePending(Reason, frozen=True):
-    """Why a pod is not resized, in the words of the kubelet or the API server."""
-
-    status: ResizeStatus
-    message: str
-
-
-class ResizedTo(Reason, frozen=True):
-    """The resources that a pod was resized to, in place."""
-
-    containers: dict[str, dict[str, str]]
-    """By container, then by field, such as ``limits.memory``."""
-
-
-class NewConfiguration(Reason, frozen=True):
-    """The settings that a kubelet has from now on."""
-
-    fields: tuple[str, ...]
-    """The fields of its configuration that have changed."""
-
-
 class BudgetRefuses(Reason, frozen=True):
     """The PodDisruptionBudget that does not allow an eviction for now."""
 
@@ -402,17 +349,6 @@ class BudgetRefuses(Reason, frozen=True):
     """How many it needs."""
     message: str
     """In the API server's words."""
-    retry_seconds: int = 0
-    """When the drain tries again."""
-
-
-class DrainResult(Reason, frozen=True):
-    """How the drain of a node ended."""
-
-    evicted: int
-    seconds: float
-    errors: tuple[str, ...] = ()
-    """Why it failed, in kubectl's words."""
 
 
 class ReplacementFor(Reason, frozen=True):
@@ -581,95 +517,6 @@ class AutoscalerDecision(Reason, frozen=True, kw_only=True):
     """How many pods did not count because they are pending or not ready."""
 
 
-class ResourceChange(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """How a request, and a limit with it, changes: millicores or bytes; null is none."""
-
-    container: str
-    resource: str
-    request_before: int | None = None
-    request_after: int | None = None
-    limit_before: int | None = None
-    limit_after: int | None = None
-
-
-class VerticalUpdate(Reason, frozen=True):
-    """What a VerticalPodAutoscaler makes of a pod."""
-
-    autoscaler: str
-    """``namespace/name``."""
-    changes: tuple[ResourceChange, ...]
-    why: str = ""
-    """Why a pod that runs is changed: ``OutsideRecommendedRange``, ``QuickOOM`` or ``LongLived``."""
-
-
-class NodeGroupScaled(Reason, frozen=True, kw_only=True):
-    """The node group that the cluster autoscaler enlarged, and for which pods."""
-
-    group: str
-    before: int
-    """Its nodes, with those that had been asked for."""
-    after: int
-    maximum: int
-    pods: tuple[str, ...]
-    """The pods that would go to the new nodes."""
-    expander: str
-    wasted_cpu_percent: int
-    wasted_memory_percent: int
-    """What would be left of the new nodes."""
-    compared: dict[str, int]
-    """By group that would have helped: the average of both, in percent."""
-    provision_seconds: float = 0.0
-    """When the nodes join."""
-
-
-class NoNodeGroup(Reason, frozen=True):
-    """Why the cluster autoscaler adds no node for pods that wait."""
-
-    pods: tuple[str, ...]
-    refused: dict[str, str]
-    """By group: ``MaxSizeReached`` or ``DoesNotFit``."""
-
-
-class NodeUnneeded(Reason, frozen=True, kw_only=True):
-    """Why the cluster autoscaler removes a node."""
-
-    node: str
-    group: str
-    before: int
-    after: int
-    resource: str
-    """Of cpu and memory the one of which more is requested."""
-    used_percent: int
-    seconds: float
-    """For how long it was unneeded."""
-    moved: tuple[str, ...] = ()
-    """The pods that are evicted and fit elsewhere."""
-
-
-class NodeNeeded(Reason, frozen=True):
-    """Why the cluster autoscaler keeps a node of which little is requested."""
-
-    node: str
-    resource: str = ""
-    used_percent: int = 0
-    why: str = ""
-    """``NoPlaceToMovePods``, ``EvictionTimedOut``, or why a pod must not be moved."""
-    pod: str = ""
-
-
-class NodeOfGroup(Reason, frozen=True):
-    """A node that the cluster autoscaler asked for and that has joined, or that it removed and that is gone."""
-
-    node: str
-    group: str
-
-
-class NodeRemovedFrom(Reason, frozen=True):
-    """The node that a pod leaves because the cluster autoscaler removes it."""
-
-    node: str
-
-
 class NodesRefusing(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """How many nodes reject a pod for the same reason."""
 
@@ -775,22 +622,9 @@ Because = (
     | PreemptedFor
     | RoomForCritical
     | MemoryThrottled
-    | ImagePulled
-    | ImagePullFailed
-    | ResizePending
-    | ResizedTo
-    | NewConfiguration
     | BudgetRefuses
-    | DrainResult
     | ReplacementFor
     | AutoscalerDecision
-    | VerticalUpdate
-    | NodeGroupScaled
-    | NoNodeGroup
-    | NodeUnneeded
-    | NodeNeeded
-    | NodeOfGroup
-    | NodeRemovedFrom
     | JobEnded
     | DeletedWithJob
     | SuspendedWorkload

@@ -163,8 +163,6 @@ class PodRecord(Struct, frozen=True, gc=False):
     """Set when it ended by itself."""
     is_preempted: bool = False
     """Whether it is stopped to make room for a critical pod."""
-    is_rejected: bool = False
-    """Whether it is stopped because a restarted kubelet does not admit it again."""
     is_overdue: bool = False
     """Whether it is stopped because it has been active for its ``activeDeadlineSeconds``."""
     is_restarting: bool = False
@@ -184,6 +182,19 @@ class PodRecord(Struct, frozen=True, gc=False):
     def is_active(self) -> bool:
         """Whether it still holds its requests, and could be evicted."""
         return self.stage is not Stage.STOPPED
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether its phase is Pending: not all of its regular containers have been started yet.
+
+        Source: Kubernetes v1.36 pkg/kubelet/kubelet_pods.go (getPhase).
+        """
+        return any(
+            container.role is Role.REGULAR
+            and container.stage in {ContainerStage.WAITING, ContainerStage.STARTING}
+            and not container.restarts
+            for container in self.containers
+        )
 
     @property
     def is_ready(self) -> bool:
@@ -254,23 +265,6 @@ class Deadline(Struct, frozen=True, gc=False, order=True):
     uid: str
 
 
-class PendingResize(Struct, frozen=True, gc=False):
-    """A resize that is not done yet."""
-
-    uid: str
-    pod: Pod
-    """As it shall be."""
-    since_us: int
-    wake_us: int | None = None
-    """When it is tried again."""
-    is_allocated: bool = False
-    """Whether the kubelet has granted it; its cgroups are still to be written."""
-    awaits: tuple[str, ...] = ()
-    """The containers that have to end first."""
-    told: str = ""
-    """Why it waits, if the journal says so."""
-
-
 class Preempting(Struct, frozen=True, gc=False):
     """A critical pod waits for others to make room, one after the other. The kubelet handles no other pod meanwhile."""
 
@@ -299,7 +293,6 @@ class AgentState(Struct, frozen=True, gc=False):
     preempting: Preempting | None = None
     watched_us: int | None = None
     """When a kubelet last set its notification levels."""
-    resizes: tuple[PendingResize, ...] = ()
     deadlines: tuple[Deadline, ...] = ()
     """Of pods that are there, or were; next first."""
 
@@ -313,12 +306,9 @@ class AgentState(Struct, frozen=True, gc=False):
     def wake_besides_us(self) -> int | None:
         """When it wants to be woken for anything but the eviction loop.
 
-        For restarts, resizes and a long preemption; deadlines wait until that is over.
+        For restarts and a long preemption; deadlines wait until that is over.
         """
         restart_us = self.restarts[0].wake_us if self.restarts else None
-        if self.resizes:
-            waits = [pending.wake_us for pending in self.resizes if pending.wake_us is not None]
-            restart_us = min((*waits, *(() if restart_us is None else (restart_us,))), default=None)
         if self.preempting is None:
             if not self.deadlines:
                 return restart_us

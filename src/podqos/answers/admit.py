@@ -9,7 +9,6 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.as_written import fields_of
 from podqos.admission.chain import Step
 from podqos.admission.chain import admit as admit_pod
 from podqos.admission.coverage import not_judged
@@ -194,7 +193,7 @@ class AdmissionRun:
             refusal = workload_refusal(value, refused.kind)
         elif isinstance(read, Pod) and not item.pod_path:
             policies = self._policies_of(item).of(item.namespace)
-            admission = admit_pod(read, policies, self._profile, fields_of(value).get("spec"))
+            admission = admit_pod(read, policies, self._profile)
             refusal, step = admission.refusal, admission.refused_by or step
         rejection = None if refusal is None else rejection_of_object(refusal, step, _locate(item))
         return report_unread(refused, rejection, item.namespace, item.source.name)

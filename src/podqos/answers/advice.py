@@ -8,20 +8,18 @@ from __future__ import annotations
 from msgspec import Struct
 
 from podqos.advice.sizing.applying import ContainerAdvice
-from podqos.advice.sizing.autoscaled import ReplicaChange
 from podqos.advice.sizing.bounds import QuotaShortfall
 from podqos.advice.sizing.goals import Goal
 from podqos.advice.sizing.matrix import Because, Description, PriorityTier
 from podqos.advice.sizing.node_settings import NodeThresholds, Setting
-from podqos.advice.sizing.overcommitment import SettingAdvice
-from podqos.advice.sizing.rollouts import Rollout, Step
 from podqos.advice.sizing.severity import Distance
-from podqos.advice.sizing.tried import AdviceTrial, PoolScore, WorkloadTrial
-from podqos.answers.advice_effects import Amounts, Effect, Prices
+from podqos.advice.sizing.tried import AdviceTrial, WorkloadTrial
+from podqos.answers.advice_effects import Amounts, Effect
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
 from podqos.model.pod import QOSClass
 from podqos.survival.drift.drift import Overtaking, Standing
+from podqos.survival.drift.resizing import ResizeCost
 
 
 class NodeAdvice(NodeThresholds, frozen=True, rename="camel"):
@@ -65,12 +63,10 @@ class WorkloadAdvice(Struct, frozen=True, rename="camel"):
     """What it frees or adds."""
     tried: WorkloadTrial | None = None
     """What became of the advice when it was tried; null where nothing changes."""
-    pool_scores: tuple[PoolScore, ...] = ()
-    """Its oom_score_adj in each pool, where nodes differ in memory; ``before`` and ``after`` are for the smallest."""
-    rollout: Rollout | None = None
-    """What bringing it to running pods takes; null where nothing changes."""
-    autoscaled: ReplicaChange | None = None
-    """How many replicas an autoscaler makes of the advised requests; null where that does not depend on them."""
+    resize: ResizeCost | None = None
+    """What resizing its running pods in place takes; null where nothing changes."""
+    autoscaler: str = ""
+    """The HorizontalPodAutoscaler that will make other replicas of the advised requests, at the same load."""
 
 
 class AdviceReport(Listing[WorkloadAdvice], Struct, frozen=True, rename="camel"):
@@ -90,13 +86,8 @@ class AdviceReport(Listing[WorkloadAdvice], Struct, frozen=True, rename="camel")
     """What became of all of it together; null where nothing changes."""
     total: Amounts | None = None
     """What all of it frees or adds in requests."""
-    prices: Prices | None = None
-    steps: tuple[Step, ...] = ()
-    """In which order to go about it."""
     short_quotas: tuple[QuotaShortfall, ...] = ()
     """Quotas that have less left than is added."""
-    settings: tuple[SettingAdvice, ...] = ()
-    """Settings of kubelets and of the cluster that would help."""
 
     def _listed(self) -> tuple[WorkloadAdvice, ...]:
         return self.workloads

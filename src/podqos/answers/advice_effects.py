@@ -1,4 +1,4 @@
-"""What advice frees or adds, per replica and in all, and what that is worth."""
+"""What advice frees or adds, per replica and in all."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from msgspec import Struct
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Pod
 from podqos.model.resources import CPU, MEMORY, ResourceList
-
-HOURS_PER_MONTH = 730
-_GIB = 1 << 30
 
 
 class Amounts(Struct, frozen=True, rename="camel"):
@@ -33,18 +30,6 @@ class Amounts(Struct, frozen=True, rename="camel"):
         return Amounts(self.cpu_milli * count, self.memory_bytes * count)
 
 
-class Prices(Struct, frozen=True, rename="camel"):
-    """What a core and a GiB cost in an hour, in any currency."""
-
-    cpu_core_hour: float = 0.0
-    memory_gib_hour: float = 0.0
-
-    def per_month(self, amounts: Amounts) -> float:
-        """Return what amounts cost in a month of 730 hours."""
-        hourly = amounts.cpu_milli / 1000 * self.cpu_core_hour + amounts.memory_bytes / _GIB * self.memory_gib_hour
-        return round(hourly * HOURS_PER_MONTH, 2)
-
-
 class PodAmounts(Struct, frozen=True, rename="camel"):
     """What one pod requests and is limited to; a limit is missing where a container has none."""
 
@@ -61,29 +46,16 @@ class Effect(Struct, frozen=True, rename="camel"):
     per_replica: Amounts
     total: Amounts | None
     """Null where the number of pods is not known."""
-    monthly_cost_before: float | None = None
-    monthly_cost: float | None = None
 
 
-def effect_of(
-    before: Pod | None, after: Pod, replicas: int | None, prices: Prices | None, scaled: int | None = None
-) -> Effect:
-    """Return what becomes of the requests of a workload; pods as the API server stores them.
-
-    ``scaled`` is how many replicas an autoscaler makes of the new requests, where it does.
-    """
+def effect_of(before: Pod | None, after: Pod, replicas: int | None) -> Effect:
+    """Return what becomes of the requests of a workload; pods as the API server stores them."""
     old, new = Amounts() if before is None else _requested(before), _requested(after)
-    then = replicas if scaled is None else scaled
-    costs: tuple[float | None, float | None] = (None, None)
-    if prices is not None and replicas is not None and then is not None:
-        costs = prices.per_month(old.times(replicas)), prices.per_month(new.times(then))
     return Effect(
         now=None if before is None else pod_amounts(before),
         advised=pod_amounts(after),
         per_replica=new - old,
-        total=None if replicas is None or then is None else new.times(then) - old.times(replicas),
-        monthly_cost_before=costs[0],
-        monthly_cost=costs[1],
+        total=None if replicas is None else (new - old).times(replicas),
     )
 
 

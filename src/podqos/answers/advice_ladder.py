@@ -21,6 +21,7 @@ from podqos.model.effective import pod_requests
 from podqos.model.pod import Pod
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, MEMORY
+from podqos.qos.classes import classify
 from podqos.survival.drift.drift import Identity
 from podqos.words.advice_trials import trial_words, whole_words
 
@@ -29,6 +30,10 @@ _ROUNDS = 5
 
 Store = Callable[[Identity, Pod], tuple[Pod, str]]
 """From a workload and its pod to the pod as the API server would store it, and why it would not."""
+
+
+CheckAll = Callable[[Mapping[Identity, Pod]], Mapping[Identity, str]]
+"""From the workloads that change, and their pods as written, to what is found about some of them, and is not now."""
 
 
 class Candidate(Struct, frozen=True):
@@ -64,16 +69,19 @@ class Climbed(Struct, frozen=True):
     """Of those that change, or would have."""
     whole: AdviceTrial | None
     """None where nothing changes."""
-    tried: Tried | None
-    """What became of the end; None where nothing changes."""
 
 
-def climb(candidates: Sequence[Candidate], trials: Trials, others: Mapping[Identity, Pod], store: Store) -> Climbed:
-    """Try all advice together, and raise or take back what does not pass, until the rest does."""
-    tops = {candidate.identity: candidate for candidate in candidates}
+def climb(
+    candidates: Sequence[Candidate], trials: Trials, others: Mapping[Identity, Pod], store: Store, checked: CheckAll
+) -> Climbed:
+    """Try all advice together, and raise or take back what does not pass, until the rest does.
+
+    What the checks find only then is taken back, too.
+    """
+    tops = {candidate.identity: candidate if candidate.changes else _as_it_is(candidate) for candidate in candidates}
     sized = dict(tops)
     if not any(candidate.changes for candidate in candidates):
-        return Climbed(tops, {}, None, None)
+        return Climbed(tops, {}, None)
     for identity, top in tops.items():
         if top.refusal:
             tops[identity] = _withheld(top, (Reason.REFUSED,), None)
@@ -85,12 +93,20 @@ def climb(candidates: Sequence[Candidate], trials: Trials, others: Mapping[Ident
         for identity, reasons in failing.items():
             tops[identity] = _next(tops[identity], reasons, tried.fates[identity], store)
         tried = trials.run(_pods(tops, others))
+    while found := checked(_changing(tops)):
+        for identity, finding in found.items():
+            tops[identity] = replace(_withheld(tops[identity], (Reason.FOUND,), None), refusal=finding)
+        tried = trials.run(_pods(tops, others))
     own = {
         identity: _trial(top, sized[identity], tried, trials)
         for identity, top in tops.items()
         if top.changes or top.is_withheld
     }
-    return Climbed(tops, own, _whole(tops, others, tried, trials), tried)
+    return Climbed(tops, own, _whole(tops, tried, trials))
+
+
+def _changing(tops: Mapping[Identity, Candidate]) -> dict[Identity, Pod]:
+    return {identity: top.advice.pod for identity, top in tops.items() if top.changes and not top.is_withheld}
 
 
 def _pods(tops: Mapping[Identity, Candidate], others: Mapping[Identity, Pod]) -> dict[Identity, Pod]:
@@ -167,16 +183,30 @@ def _withheld(candidate: Candidate, reasons: tuple[Reason, ...], fate: Fate | No
     failed = tuple(dict.fromkeys((*candidate.failed, *reasons)))
     if candidate.before is None:
         return replace(candidate, is_withheld=True, failed=failed, worst=fate)
+    same = _as_it_is(candidate)
+    advice = replace(same.advice, qos_class=candidate.advice.qos_class)
+    return replace(
+        same,
+        advice=advice,
+        after=candidate.before,
+        is_withheld=True,
+        failed=failed,
+        worst=fate or candidate.worst,
+    )
+
+
+def _as_it_is(candidate: Candidate) -> Candidate:
+    """Return a workload with the amounts it states: others that come to the same are no advice."""
+    assert candidate.before is not None
     containers = tuple(
         with_amounts(
             container, candidate.usages.get(container.container), container.requests_before, container.limits_before
         )
         for container in candidate.advice.containers
     )
-    advice = PodAdvice(candidate.written, candidate.advice.qos_class, containers)
-    return replace(
-        candidate, advice=advice, after=candidate.before, is_withheld=True, failed=failed, worst=fate or candidate.worst
-    )
+    is_short = any(container.needs_choice for container in containers)
+    qos_class = candidate.advice.qos_class if is_short else classify(candidate.before).qos_class
+    return replace(candidate, advice=PodAdvice(candidate.written, qos_class, containers))
 
 
 # ---- as published ----------------------------------------------------------------------------------------------------
@@ -193,7 +223,10 @@ def _trial(candidate: Candidate, sized: Candidate, tried: Tried, trials: Trials)
         raised=() if candidate.is_withheld else tuple(_raises(sized.advice, candidate)),
         untried=trials.untried(identity),
     )
-    return replace(made, text=trial_words(made, is_withheld=candidate.is_withheld, refusal=candidate.refusal))
+    return replace(
+        made,
+        text=trial_words(made, candidate.usages.values(), is_withheld=candidate.is_withheld, refusal=candidate.refusal),
+    )
 
 
 def _raises(sized: PodAdvice, candidate: Candidate) -> Iterator[Raised]:
@@ -222,18 +255,15 @@ def _pending(tried: Tried, before: Tried) -> Iterator[tuple[str, int]]:
             yield str(identity), fate.pending or 0
 
 
-def _whole(
-    tops: Mapping[Identity, Candidate], others: Mapping[Identity, Pod], tried: Tried, trials: Trials
-) -> AdviceTrial:
+def _whole(tops: Mapping[Identity, Candidate], tried: Tried, trials: Trials) -> AdviceTrial:
     untried = {untried for identity in tops for untried in trials.untried(identity)}
-    has_samples = any(top.usages for top in tops.values())
+    has_samples = any(usage.memory_bytes for top in tops.values() for usage in top.usages.values())
     made = AdviceTrial(
         nodes=0 if trials.ground is None else len(trials.ground.nodes),
         pods=len(tried.fates) if tried.crew is None else len(tried.crew.pods),
         before=trials.before.whole,
         after=tried.whole,
         replayed_seconds=trials.recorded_seconds if has_samples else None,
-        pools=trials.pools(_pods(tops, others)),
         pending=dict(_pending(tried, trials.before)),
         untried=tuple(each for each in Untried if each in untried),
     )

@@ -7,26 +7,29 @@ refusal of them is the answer: no size that kills is advised for the sake of a b
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import ceil
 
 from msgspec.structs import replace
 
+from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.view import at_path
 from podqos.advice.sizing.applying import ContainerAdvice, PodAdvice
-from podqos.advice.sizing.autoscaled import ReplicaChange, replicas_after
 from podqos.advice.sizing.bounds import QuotaShortfall, bounded, quota_shortfalls
 from podqos.advice.sizing.goals import with_containers
 from podqos.advice.sizing.raising import with_amounts
-from podqos.advice.sizing.runtime_settings import edited, runtime_changes
+from podqos.advice.sizing.runtime_settings import program_setting, unread_setting, with_room
 from podqos.advice.sizing.sizing import UsageHistory
 from podqos.answers.advice_effects import Amounts
 from podqos.manifest.plain import Plain
-from podqos.manifest.runtime_memory import memory_settings
-from podqos.model.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
-from podqos.model.pod import Pod
+from podqos.model.autoscaling import HorizontalPodAutoscaler, ResourceMetric, VerticalPodAutoscaler
+from podqos.model.pod import Pod, Workload
 from podqos.model.policy import LimitRange, ResourceQuota
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceRequirements
 
-_LISTS = ("containers", "initContainers")
+_MIB = 1 << 20
+# The API server fills in the last one: an object without any of them has been read without what may be secret.
+_OF_SETTINGS = frozenset({"command", "args", "env", "terminationMessagePath"})
 
 
 def within_bounds(
@@ -52,81 +55,57 @@ def _bounded(
     wanted = ResourceRequirements(advice.requests, advice.limits)
     found = bounded(wanted, ranges, autoscaler, advice.container)
     most_bytes = 0 if advice.memory_bytes is None else advice.memory_bytes.most
+    if advice.setting is not None:
+        most_bytes = max(most_bytes, advice.setting.least_limit_bytes or 0)
     limit = found.resources.limits.get(MEMORY)
     if not found.changes or (limit is not None and limit.value < most_bytes):
         return advice
     return replace(with_amounts(advice, usage, found.resources.requests, found.resources.limits), bounded=found.changes)
 
 
-def with_runtime_changes(advice: tuple[ContainerAdvice, ...], spec: Plain) -> tuple[ContainerAdvice, ...]:
-    """Return advice about containers with what their runtimes have to be told; ``spec`` is the pod's, as written."""
-    written = {} if not isinstance(spec, dict) else dict(_written(spec))
-    return tuple(_with_runtime(own, *written.get(own.container, ("", None))) for own in advice)
+def with_room_for_settings(
+    advice: PodAdvice, workload: Workload, written: Plain, usages: Mapping[str, UsageHistory]
+) -> PodAdvice:
+    """Return advice that leaves each program what its own settings let it take; ``written`` is the whole object."""
+    spec = workload.pod.spec
+    paths = {
+        container.name: f"spec.{field}[{index}]"
+        for field, own in (("containers", spec.containers), ("initContainers", spec.init_containers))
+        for index, container in enumerate(own)
+    }
+    containers = []
+    for own in advice.containers:
+        path = paths[own.container]
+        container = at_path(written, workload.at(path))
+        usage = usages.get(own.container, UsageHistory())
+        most_bytes = 0 if own.memory_need is None else own.memory_need.most_bytes
+        setting = (
+            unread_setting(path, own.limits_before)
+            if workload.is_live and isinstance(container, dict) and _OF_SETTINGS.isdisjoint(container)
+            else program_setting(container, path, own.requests_before, own.limits_before, most_bytes)
+        )
+        if setting is not None:
+            had_limit = MEMORY in own.limits_before
+            requests, limits, setting = with_room(setting, own.requests, own.limits, had_limit=had_limit)
+            if setting.decides and MEMORY in requests and MEMORY in limits:
+                # What was requested until now is enough; less may be too little beside such a limit.
+                before = {**own.limits_before, **own.requests_before}.get(MEMORY, requests[MEMORY])
+                least = ceil(limits[MEMORY].value / (CheckOptions().memory_ratio * _MIB)) * _MIB
+                requests[MEMORY] = max(requests[MEMORY], min(before, Quantity.of_units(least, "BinarySI")))
+            own = replace(with_amounts(own, usage, requests, limits), setting=setting)  # noqa: PLW2901 - the same
+        containers.append(own)
+    return with_containers(advice, tuple(containers))
 
 
-def _written(spec: Mapping[str, Plain]) -> Iterable[tuple[str, tuple[str, Plain]]]:
-    for name in _LISTS:
-        containers = spec.get(name)
-        for index, container in enumerate(containers if isinstance(containers, list) else ()):
-            if isinstance(container, dict):
-                yield str(container.get("name")), (f"spec.{name}[{index}]", container)
+def scales_on_requests(autoscaler: HorizontalPodAutoscaler, before: Pod, after: Pod) -> bool:
+    """Whether a target of an autoscaler is a share of a request that changes: the same load makes other replicas."""
 
+    def requested(pod: Pod, metric: ResourceMetric) -> list[Quantity | None]:
+        own = (each for each in pod.running_containers if metric.container in {"", each.name})
+        return [each.resources.requests.get(metric.name) for each in own]
 
-def _with_runtime(advice: ContainerAdvice, path: str, container: Plain) -> ContainerAdvice:
-    before, after = (amounts.get(MEMORY) for amounts in (advice.limits_before, advice.limits))
-    if before == after or after is None or not isinstance(container, dict):
-        return advice
-    amounts = {} if before is None else {"limits.memory": before.value}
-    settings = memory_settings(container, path, amounts)
-    changes = runtime_changes(settings, None if before is None else before.value, after.value)
-    return replace(
-        advice,
-        runtime_changes=tuple(
-            replace(change, field_text=edited(text, change))
-            if (text := _text_at(container, path, change.path))
-            else change
-            for change in changes
-        ),
-    )
-
-
-def _text_at(container: Mapping[str, Plain], path: str, field: str) -> str:
-    """Return the text of a container's field, such as ``env[1].value`` or ``args[0]``; empty where it is none."""
-    place = field.removeprefix(path + ".")
-    name, _, rest = place.partition("[")
-    index, _, below = rest.partition("]")
-    items = container.get(name)
-    if not isinstance(items, list) or not index.isdecimal() or int(index) >= len(items):
-        return ""
-    item = items[int(index)]
-    if below == ".value" and isinstance(item, dict):
-        item = item.get("value")
-    return item if isinstance(item, str) else ""
-
-
-def autoscaled(
-    autoscaler: HorizontalPodAutoscaler | None,
-    replicas: int | None,
-    pods: tuple[Pod | None, Pod],
-    usages: Mapping[str, UsageHistory],
-) -> ReplicaChange | None:
-    """Return how many replicas an autoscaler makes of advice; None where that does not depend on it."""
-    before, after = pods
-    if autoscaler is None or before is None or not replicas:
-        return None
-    return replicas_after(autoscaler, replicas, before, after, _used_milli(after, usages))
-
-
-def _used_milli(pod: Pod, usages: Mapping[str, UsageHistory]) -> dict[str, dict[str, int]]:
-    """Return what a pod uses on average, of resources that were measured of all its containers."""
-    names = [container.name for container in pod.running_containers]
-    cpu = {name: usages[name].cpu_milli for name in names if name in usages}
-    memory = {name: usages[name].memory_bytes for name in names if name in usages}
-    used = {}
-    for resource, samples, unit in ((CPU, cpu, 1), (MEMORY, memory, 1000)):
-        if len(samples) == len(names) and all(samples.values()):
-            used[resource] = {name: unit * sum(values) // len(values) for name, values in samples.items()}
-    return used
+    shares = (metric for metric in autoscaler.resource_metrics if metric.utilization)
+    return any(requested(before, metric) != requested(after, metric) for metric in shares)
 
 
 def short_quotas(quotas: Iterable[ResourceQuota], added: Mapping[str, Amounts]) -> tuple[QuotaShortfall, ...]:

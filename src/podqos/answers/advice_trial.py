@@ -6,16 +6,15 @@ and nothing but their own limits can stop them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.sizing.sizing import UsageHistory
-from podqos.advice.sizing.tried import Fate, PoolNeed, Untried
-from podqos.answers.advice_ground import Crew, Ground, Landing, Member, crew_of, least_nodes, pools_of, replicas_on
+from podqos.advice.sizing.tried import Fate, Untried
+from podqos.answers.advice_ground import Crew, Ground, Landing, Member, crew_of, replicas_on
 from podqos.answers.advice_replay import (
     MOST_PODS,
     Demands,
@@ -27,23 +26,14 @@ from podqos.answers.advice_replay import (
     replay,
     room_for_all,
 )
-from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Node
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import Profile
-from podqos.model.resources import CPU, MEMORY
 from podqos.model.time_units import SECOND_US
 from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import ContainerDemand
 from podqos.survival.drift.drift import Identity
-
-# Pods × workloads with which the room for the rollout of each is tried.
-_MOST_SURGED = 20_000
-
-
-Scale = Callable[[Identity, Pod], int | None]
-"""From a workload and its new pod to how many replicas an autoscaler makes of it; None where it leaves them alone."""
 
 
 class TriedWorkload(Struct, frozen=True):
@@ -84,9 +74,7 @@ class Trials:
         ground: Ground | None,
         recording: Recording,
         profile: Profile,
-        scale: Scale = lambda *_: None,
     ) -> None:
-        self._scale = scale
         self._workloads = {workload.identity: workload for workload in workloads}
         self._recording = recording
         self._profile = profile
@@ -94,12 +82,6 @@ class Trials:
             sum(replicas_on(workload.workload, ground.nodes, profile) or 0 for workload in workloads)
         )
         self.ground = None if self.is_too_large else ground
-
-    def with_config(self, config: KubeletConfiguration) -> Trials:
-        """Return what tries the same with other settings of the kubelets; where pods are does not depend on them."""
-        other = copy(self)
-        other.ground = None if self.ground is None else replace(self.ground, config=config)
-        return other
 
     @cached_property
     def before(self) -> Tried:
@@ -117,13 +99,13 @@ class Trials:
             workload.identity: workload.before for workload in self._workloads.values() if workload.before is not None
         }
 
-    def run(self, pods: Mapping[Identity, Pod], nodes: Sequence[Node] | None = None) -> Tried:
-        """Return what becomes of the workloads with these pods, perhaps on fewer nodes."""
+    def run(self, pods: Mapping[Identity, Pod]) -> Tried:
+        """Return what becomes of the workloads with these pods."""
         ground = self.ground
         crew = landing = None
         if ground is not None:
-            crew = self._crew(pods, ground.nodes if nodes is None else nodes)
-            landing = ground.land(crew, nodes)
+            crew = self._crew(pods, ground.nodes)
+            landing = ground.land(crew)
         fared = self._replayed(pods, crew, landing)
         pending = {} if landing is None else landing.pending
         fates = {}
@@ -132,84 +114,6 @@ class Trials:
             waiting = None if landing is None else pending.get(identity, 0) + own.never_ran
             fates[identity] = Fate(waiting, own.oom_kills, own.evictions, round(own.throttled_us / SECOND_US, 3))
         return Tried(fates, landing, crew)
-
-    def pools(self, pods: Mapping[Identity, Pod]) -> tuple[PoolNeed, ...]:
-        """Return the pools, with how many of their nodes are needed now and with these pods."""
-        ground = self.ground
-        if ground is None:
-            return ()
-        before = least_nodes(ground, lambda nodes: self._crew(self._standing, nodes))
-        after = least_nodes(ground, lambda nodes: self._crew(pods, nodes))
-        if after is not None:
-            after = self._that_hold(pods, after)
-        needs = []
-        for pool in pools_of(ground.nodes):
-            size = pool.nodes[0].status.capacity or pool.nodes[0].status.allocatable
-            needs.append(
-                PoolNeed(
-                    pool=pool.name,
-                    nodes=len(pool.nodes),
-                    cpu_milli=size[CPU].milli_value if CPU in size else None,
-                    memory_bytes=size[MEMORY].value if MEMORY in size else None,
-                    needed_before=None if before is None else before[pool.name],
-                    needed=None if after is None else after[pool.name],
-                )
-            )
-        return tuple(needs)
-
-    def _that_hold(self, pods: Mapping[Identity, Pod], least: dict[str, int]) -> dict[str, int]:
-        """Return how many nodes of each pool suffice when usage is replayed on them, too."""
-        assert self.ground is not None
-        pools = pools_of(self.ground.nodes)
-        every = {pool.name: len(pool.nodes) for pool in pools}
-        if any(least[name] > count for name, count in every.items()):
-            return least
-        between = {name: (least[name] + count + 1) // 2 for name, count in every.items()}
-        for kept in (least, between):
-            if kept == every:
-                break
-            nodes = [node for pool in pools for node in pool.nodes[: kept[pool.name]]]
-            whole, now = self.run(pods, nodes).whole, self.before.whole
-            is_throttled = (whole.throttled_seconds or 0) > (now.throttled_seconds or 0)
-            if not (whole.oom_kills or whole.evictions or whole.pending or is_throttled):
-                return kept
-        return every
-
-    def has_room_for(self, identity: Identity, pod: Pod, count: int, *, instead: bool = False) -> bool | None:
-        """Whether so many pods more find a node beside all pods where they are; None where that is not tried.
-
-        ``instead``: as many of the workload's old pods have gone.
-        """
-        settled = self._settled
-        if self.ground is None or settled is None:
-            return None
-        own = [pod.key for pod in settled.pods if settled.owners[pod.key] == identity]
-        left = {*own[:count]} if instead else set()
-        more = [_numbered(pod, identity, number) for number in range(count)]
-        stay = [pod for pod in settled.pods if pod.key not in left]
-        whole = Crew((*stay, *more), {**settled.owners, **{pod.key: identity for pod in more}})
-        return not self.ground.land(whole).pending
-
-    @cached_property
-    def _settled(self) -> Crew | None:
-        """The pods as they are, on their nodes; None where there are too many to be looked at for every workload."""
-        crew, landing = self.before.crew, self.before.landing
-        if crew is None or landing is None or len(crew.pods) * len(self._workloads) > _MOST_SURGED:
-            return None
-        pods = tuple(
-            replace(pod, spec=replace(pod.spec, node_name=landing.nodes[pod.key]))
-            for pod in crew.pods
-            if pod.key in landing.nodes
-        )
-        return Crew(pods, crew.owners)
-
-    def can_come_first(self, pods: Mapping[Identity, Pod]) -> bool:
-        """Whether these pods fit while all other workloads are as they are."""
-        if self.ground is None:
-            return True
-        crew = self._crew({**self._standing, **pods}, self.ground.nodes)
-        now = self.before.whole.pending or 0
-        return sum(self.ground.land(crew).pending.values()) <= now
 
     def untried(self, identity: Identity) -> tuple[Untried, ...]:
         """Return what could not be tried about a workload."""
@@ -221,9 +125,13 @@ class Trials:
         elif self.ground is None:
             yield Untried.NO_NODES
         usages = workload.usages.values()
-        if not usages:
+        containers = workload.workload.pod.running_containers
+        if not all(
+            container.name in workload.usages and workload.usages[container.name].memory_bytes
+            for container in containers
+        ):
             yield Untried.NO_SAMPLES
-        elif not self._recording.has_times and any(not usage.is_expected for usage in usages):
+        if usages and not self._recording.has_times and any(not usage.is_expected for usage in usages):
             yield Untried.NO_TIMES
         if any(usage.oom_kills for usage in usages):
             yield Untried.NEED_UNKNOWN
@@ -233,15 +141,11 @@ class Trials:
             # A pod that changes is made anew, and asks the scheduler.
             Member(identity, known.workload, pod)
             if pod == known.before
-            else Member(identity, self._scaled(known, pod), _unbound(pod))
+            else Member(identity, known.workload, _unbound(pod))
             for identity, pod in pods.items()
             for known in (self._workloads[identity],)
         )
         return crew_of(members, nodes, self._profile)
-
-    def _scaled(self, known: TriedWorkload, pod: Pod) -> Workload:
-        replicas = None if known.before is None else self._scale(known.identity, pod)
-        return known.workload if replicas is None else replace(known.workload, replicas=replicas)
 
     def _replayed(
         self, pods: Mapping[Identity, Pod], crew: Crew | None, landing: Landing | None

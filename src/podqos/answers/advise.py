@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
@@ -11,7 +11,7 @@ from podqos.admission.chain import admit
 from podqos.admission.policies import Policies
 from podqos.admission.relevance import Question, tolerated
 from podqos.advice.checks.bundle import CheckOptions
-from podqos.advice.checks.finding import FieldEdit
+from podqos.advice.checks.finding import FieldEdit, Finding, FindingSeverity
 from podqos.advice.sizing.applying import Asked, PodAdvice, advise_pod, priority_class_for
 from podqos.advice.sizing.description import (
     DescribedWorkload,
@@ -30,28 +30,20 @@ from podqos.advice.sizing.matrix import (
 )
 from podqos.advice.sizing.node_settings import NodeNeeds, reservations
 from podqos.advice.sizing.node_settings import advise_node as node_settings
-from podqos.advice.sizing.overcommitment import SettingAdvice
 from podqos.advice.sizing.samples import ContainerSamples
 from podqos.advice.sizing.severity import distance
 from podqos.advice.sizing.sizing import UsageHistory, percentile
 from podqos.advice.sizing.tried import WorkloadTrial
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
-from podqos.answers.advice_effects import Amounts, Prices, effect_of, total_of
-from podqos.answers.advice_ground import Ground, ground_of, pool_scores, replicas_on, without_owned
-from podqos.answers.advice_ladder import Candidate, Climbed, climb
+from podqos.answers.advice_effects import Amounts, effect_of, total_of
+from podqos.answers.advice_ground import Ground, ground_of, replicas_on, without_owned
+from podqos.answers.advice_ladder import Candidate, CheckAll, Climbed, climb
 from podqos.answers.advice_replay import recording_of
-from podqos.answers.advice_rollout import Rolled, rollouts, steps_of
-from podqos.answers.advice_settings import Settled, settings_of
-from podqos.answers.advice_surroundings import autoscaled, short_quotas, with_runtime_changes, within_bounds
-from podqos.answers.advice_trial import Scale, Trials, TriedWorkload
+from podqos.answers.advice_surroundings import scales_on_requests, short_quotas, with_room_for_settings, within_bounds
+from podqos.answers.advice_trial import Trials, TriedWorkload
 from podqos.answers.advised_edits import edits_of
-from podqos.answers.advised_objects import (
-    advised_object,
-    edited_object,
-    has_usual_template,
-    patch_object,
-    priority_class_object,
-)
+from podqos.answers.advised_objects import edited_object, priority_class_object
+from podqos.answers.check import Checked, CheckRequest
 from podqos.answers.drift import overtakings
 from podqos.answers.node_options import NodeKeywords, NodeOptions
 from podqos.answers.place import PlaceOptions
@@ -82,9 +74,6 @@ USAGE = Assumption("unmeasured usage", "the pods' requests", stated_with("usage"
 _UNMATCHED_TOLD = 3
 """So many pods without a workload are named."""
 
-Describe = Callable[[str], Description]
-"""Describes a workload, given its name."""
-
 
 class AdviceRequest(NodeOptions, frozen=True, kw_only=True):
     """What is known about workloads, and the node that they are compared on."""
@@ -92,13 +81,10 @@ class AdviceRequest(NodeOptions, frozen=True, kw_only=True):
     samples: Sequence[ContainerSamples] = ()
     """What containers used."""
     descriptions: Sequence[DescribedWorkload] = ()
-    describe: Describe | None = None
-    """Asked about workloads that neither these nor their annotations describe."""
     assumptions: tuple[Assumption, ...] = ()
     """What is assumed about the samples."""
     goal: Goal | None = None
     """What all workloads are to be made into, whether or not something is known about them."""
-    prices: Prices | None = None
     node_count: int | None = None
     """How many nodes there are besides those among the objects."""
     node_capacity: ResourceList = field(default_factory=dict)
@@ -116,7 +102,6 @@ class AdviceKeywords(NodeKeywords, total=False):
     """``AdviceRequest`` as keyword arguments, but for what is known about workloads."""
 
     goal: Goal | None
-    prices: Prices | None
     node_count: int | None
     node_capacity: ResourceList
 
@@ -128,7 +113,7 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
     """
     profile = request.profile
     objects.check_kubelets()
-    advising = _Adviser(objects, profile, request.goal)
+    advising = _Adviser(objects, request)
     sized = [advising.advise(subject) for subject in advising.subjects(request)]
     others = tuple(advising.others(sized))
     ground = ground_of(objects, request.placing)
@@ -152,32 +137,23 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
                 replace(
                     _workload_advice(result, drifts[result.subject.identity]),
                     replicas=replicas_on(result.subject.found.workload, nodes, profile),
-                    pool_scores=pool_scores(nodes, result.older, result.after, profile),
                 ),
             ),
             result,
-            request.prices,
         )
         for result in results
     )
     named = {workload.priority_class for workload in workloads}
     classes = tuple(tier for name, tier in advising.to_create.items() if name in named)
-    rolled = list(advising.rolled(results, workloads, drifts))
-    budgets = tuple(budget for _, budget in objects.disruption_budgets())
-    by_name = {str(identity): rollout for identity, rollout in rollouts(rolled, trials, budgets).items()}
-    growing = {each.identity: each.after for each in rolled if each.added.memory_bytes > 0}
     return AdviceReport(
         kubernetes_version=profile.version_text,
         node_memory_bytes=memory_bytes,
-        workloads=tuple(replace(workload, rollout=by_name.get(workload.workload)) for workload in workloads),
+        workloads=workloads,
         priority_classes=classes,
         assumptions=(*rules_of(kubelet, profile), *assumptions, *cluster_assumptions(objects), *request.assumptions),
         goal=request.goal,
         tried=climbed.whole,
         total=total_of(workload.effect for workload in workloads if workload.effect is not None),
-        prices=request.prices,
-        settings=advising.settings(results, others, climbed, trials),
-        steps=steps_of(rolled, classes, climbed.whole, grow_first=not growing or trials.can_come_first(growing)),
         short_quotas=short_quotas(objects.of(ResourceQuota), _added(results, workloads)),
     )
 
@@ -203,23 +179,17 @@ def advised_manifests(
     found = {str(identity_of(workload)): workload for workload in objects.latest(warn=False)}
     new = {str(identity_of(new.found)): new for new in map(_created, descriptions)}
     manifests = [priority_class_object(priority_class) for priority_class in report.priority_classes]
-    custom: dict[tuple[str, Place], tuple[Plain, list[FieldEdit]]] = {}
+    edited: dict[tuple[str, Place], tuple[Plain, list[FieldEdit], bool]] = {}
     for advice in report.workloads:
         own = found.get(advice.workload)
-        if own is not None and not has_usual_template(own.workload):
-            _, edits = custom.setdefault((own.source, own.place), (objects.plain(own), []))
-            edits += edits_of(own.workload, advice)
+        if own is None and advice.is_withheld:
             continue
+        one = new[advice.workload].found if own is None else own
         value = new[advice.workload].value if own is None else objects.plain(own)
-        assert isinstance(value, dict)
-        make = patch_object if patches and own is not None else advised_object
-        pod_path = (own or new[advice.workload].found).workload.pod_path
-        manifest = make(value, pod_path, advice)
-        manifests += [] if manifest is None else [manifest]
-    for value, edits in custom.values():
-        manifest = edited_object(value, edits, patches=patches)
-        manifests += [] if manifest is None else [manifest]
-    return manifests
+        _, edits, _ = edited.setdefault((one.source, one.place), (value, [], patches and own is not None))
+        edits += edits_of(one.workload, advice)
+    made = (edited_object(value, edits, patches=is_patch) for value, edits, is_patch in edited.values())
+    return [*manifests, *(manifest for manifest in made if manifest is not None)]
 
 
 def advise_node(needs: NodeNeeds, profile: Profile = LATEST, assumptions: tuple[Assumption, ...] = ()) -> AdviceReport:
@@ -299,8 +269,9 @@ class _Result(Struct, frozen=True):
 class _Adviser:
     """Workloads under the policies among the objects."""
 
-    def __init__(self, objects: Objects, profile: Profile, goal: Goal | None) -> None:
-        self._objects, self._profile, self._goal = objects, profile, goal
+    def __init__(self, objects: Objects, request: AdviceRequest) -> None:
+        self._objects, self._profile, self._goal = objects, request.profile, request.goal
+        self._node_memory_bytes = request.node_memory_bytes
         self._autoscalers = Autoscalers(objects)
         self.to_create: dict[str, PriorityTier] = {}
 
@@ -329,12 +300,7 @@ class _Adviser:
         for problem in _unmatched(matched.unmatched, request.samples):
             self._objects.note(problem)
         subjects = [
-            self._subject(
-                found[identity],
-                by_identity[identity],
-                matched.usages.get(identity, {}),
-                request.describe if identity in existing and self._objects.takes(found[identity]) else None,
-            )
+            self._subject(found[identity], by_identity[identity], matched.usages.get(identity, {}))
             for identity in sorted(found)
         ]
         chosen = [subject for subject in subjects if self._objects.takes(subject.found)]
@@ -345,11 +311,7 @@ class _Adviser:
         return [replace(subject, is_new=subject.identity not in existing) for subject in known]
 
     def _subject(
-        self,
-        found: FoundWorkload,
-        described: DescribedWorkload | None,
-        usages: Mapping[str, UsageHistory],
-        describe: Describe | None,
+        self, found: FoundWorkload, described: DescribedWorkload | None, usages: Mapping[str, UsageHistory]
     ) -> _Subject:
         identity = identity_of(found)
         if described is not None:
@@ -360,16 +322,13 @@ class _Adviser:
             description = description_from_annotations({**metadata.annotations, **pod.annotations})
         except InputError as error:
             self._objects.refuse(found, f"{error.where}: {error.what}", error.fix)
-        else:
-            if description is None and describe is not None:
-                description = describe(str(identity))
         return _Subject(found, identity, description, usages, is_new=False)
 
     def _refuse_all(self, count: int) -> None:
         if self._objects.errors:
             raise InputError("nothing left to advise about", fix="fix the errors above")
         annotated = f"annotate {'it' if count == 1 else 'them'} with podqos.dev/latency-sensitive, or give "
-        fix = annotated + naming("describe") + ", " + naming("ask") + " or " + naming("usage")
+        fix = annotated + naming("describe") + " or " + naming("usage")
         raise InputError(f"no usage or description for {count} workload{'s' if count > 1 else ''}", fix=fix)
 
     def others(self, advised: Iterable[_Result]) -> Iterator[Advised]:
@@ -407,6 +366,9 @@ class _Adviser:
                 caution=caution_for(self._goal),
             ),
         )
+        if not subject.is_new:
+            workload, value = subject.found.workload, self._objects.plain(subject.found)
+            advice = with_room_for_settings(advice, workload, value, subject.usages)
         if self._goal is not None:
             advice = toward(self._goal, advice, subject.usages)
         ranges = self._policies(subject.found).limit_ranges
@@ -438,22 +400,7 @@ class _Adviser:
         ]
         workloads += [TriedWorkload(other.identity, found[other.identity].workload, other.before) for other in others]
         recording = recording_of(samples, {identity: workload.workload.pod for identity, workload in found.items()})
-        return Trials(workloads, ground, recording, self._profile, self._scale(sized))
-
-    def _scale(self, sized: Sequence[_Result]) -> Scale:
-        """Return what says how many replicas autoscalers make of other requests."""
-        by_identity = {result.subject.identity: result for result in sized}
-
-        def scaled(identity: Identity, pod: Pod) -> int | None:
-            result = by_identity.get(identity)
-            if result is None or result.older is None:
-                return None
-            found, usages = result.subject.found, result.subject.usages
-            scaler = self._autoscalers.horizontal(found)
-            change = autoscaled(scaler, replicas_on(found.workload, (), self._profile), (result.older, pod), usages)
-            return None if change is None else change.replicas
-
-        return scaled
+        return Trials(workloads, ground, recording, self._profile)
 
     def tried(self, sized: Sequence[_Result], others: Sequence[Advised], trials: Trials) -> Climbed:
         """Try what was sized, among all other workloads."""
@@ -475,46 +422,49 @@ class _Adviser:
             trials,
             {other.identity: other.after for other in others},
             lambda identity, pod: self._stored(pod, found[identity]),
+            self._gate(sized),
         )
 
-    def settings(
-        self, results: Sequence[_Result], others: Sequence[Advised], climbed: Climbed, trials: Trials
-    ) -> tuple[SettingAdvice, ...]:
-        """Return the settings of kubelets and of the cluster that would help."""
-        if climbed.tried is None:
-            return ()
-        pods = {other.identity: other.after for other in others}
-        pods.update((result.subject.identity, result.after) for result in results)
-        sized = (
-            result
-            for result in results
-            if result.subject.usages and not result.is_withheld and result.trial is not None
-        )
-        measured = frozenset(result.subject.identity for result in sized)
-        return settings_of(Settled(pods, measured, climbed.tried, self._profile), trials)
-
-    def rolled(
-        self,
-        results: Sequence[_Result],
-        workloads: Sequence[WorkloadAdvice],
-        drifts: Mapping[Identity, WorkloadChange],
-    ) -> Iterator[Rolled]:
-        """Yield the workloads that exist and that advice changes."""
-        for result, advice in zip(results, workloads, strict=True):
-            subject = result.subject
-            if result.older is None or result.older == result.after or advice.effect is None:
-                continue
-            value = self._objects.plain(subject.found)
-            assert isinstance(value, dict)
-            yield Rolled(
-                identity=subject.identity,
-                workload=subject.found.workload,
-                value=value,
-                replicas=1 if advice.replicas is None else advice.replicas,
-                after=result.after,
-                added=advice.effect.per_replica if advice.effect.total is None else advice.effect.total,
-                resize=drifts[subject.identity].resize,
+    def _gate(self, sized: Sequence[_Result]) -> CheckAll:
+        """Return what says which findings of the checks are new with advice: the checks that ``podqos check`` runs."""
+        objects = self._objects
+        made = [priority_class_object(tier) for tier in self.to_create.values()]
+        for subject in (result.subject for result in sized if result.subject.is_new):
+            name = f"{subject.identity.namespace}/{subject.identity.name}"
+            made.append(
+                _deployment(DescribedWorkload(name, subject.description or Description(latency_sensitive=False)))
             )
+        for number, value in enumerate(made):
+            objects = objects.with_text(f"(new {number})", yaml_bytes(value))
+        workloads = objects.workloads
+        options = CheckOptions(profile=self._profile, node_memory_bytes=self._node_memory_bytes)
+
+        def worrying(pods: Mapping[Identity, Pod]) -> Iterator[Finding]:
+            found = (
+                replace(each, workload=replace(each.workload, pod=pods.get(identity_of(each), each.workload.pod)))
+                for each in workloads
+            )
+            for finding in Checked(CheckRequest(objects=objects.only(found), options=options)).findings:
+                if finding.suppression is None and finding.severity is not FindingSeverity.INFO:
+                    yield finding
+
+        known: set[tuple[str, ...]] | None = None
+
+        def checked(pods: Mapping[Identity, Pod]) -> dict[Identity, str]:
+            nonlocal known
+            if not pods:
+                return {}
+            if known is None:
+                known = {_key(finding) for finding in worrying({})}
+            refused: dict[Identity, str] = {}
+            for finding in worrying(pods):
+                if _key(finding) not in known:
+                    text = f"{finding.facts.sentence(finding.container or '')} ({finding.check})"
+                    for identity in _at_fault(finding, pods):
+                        refused.setdefault(identity, text)
+            return refused
+
+        return checked
 
     def _stored(self, pod: Pod, found: FoundWorkload) -> tuple[Pod, str]:
         """Return a pod as the API server would store it, or as far as it gets, and why no further."""
@@ -529,19 +479,22 @@ class _Adviser:
         return self._objects.namespace_policies(found.source).of(identity_of(found).namespace)
 
     def surrounded(self, result: _Result, advice: WorkloadAdvice) -> WorkloadAdvice:
-        """Return advice with what it means for the runtime of each container, and for an autoscaler."""
-        found = result.subject.found
-        if result.older is None or result.older == result.after:
+        """Return advice with the autoscaler whose targets are shares of the requests that change."""
+        scaler = self._autoscalers.horizontal(result.subject.found)
+        if scaler is None or result.older is None or not scales_on_requests(scaler, result.older, result.after):
             return advice
-        value = self._objects.plain(found)
-        for step in (*filter(None, found.workload.pod_path.split(".")), "spec"):
-            value = value.get(step) if isinstance(value, dict) else None
-        scaler = self._autoscalers.horizontal(found)
-        return replace(
-            advice,
-            containers=with_runtime_changes(advice.containers, value),
-            autoscaled=autoscaled(scaler, advice.replicas, (result.older, result.after), result.subject.usages),
-        )
+        return replace(advice, autoscaler=f"{scaler.metadata.namespace_or_default}/{scaler.metadata.name}")
+
+
+def _key(finding: Finding) -> tuple[str, ...]:
+    return finding.check, finding.subject.kind, finding.subject.key, finding.container or ""
+
+
+def _at_fault(finding: Finding, pods: Collection[Identity]) -> Collection[Identity]:
+    """Return the workload that a finding is about, or all that may have caused one about something else."""
+    subject = finding.subject
+    own = [each for each in pods if (each.kind, f"{each.namespace}/{each.name}") == (subject.kind, subject.key)]
+    return own or [each for each in pods if subject.namespace in {"", each.namespace}]
 
 
 def _as_known(written: Pod, stored: Pod) -> Pod:
@@ -565,23 +518,24 @@ def _after(sized: _Result, climbed: Climbed) -> _Result:
     """Return what is left of advice after its trial."""
     identity = sized.subject.identity
     end = climbed.ends[identity]
+    stays = sized.older is not None and end.advice.pod is end.written
+    has_class = not end.is_withheld and end.written.spec.priority_class_name == sized.priority_class
     return replace(
         sized,
         advice=end.advice,
         after=end.after,
-        priority_class=None if end.is_withheld and sized.older is not None else sized.priority_class,
+        priority_class=sized.priority_class if has_class or not stays else None,
         trial=climbed.trials.get(identity),
         is_withheld=end.is_withheld,
     )
 
 
-def _with_effect(advice: WorkloadAdvice, result: _Result, prices: Prices | None) -> WorkloadAdvice:
-    scaled = None if advice.autoscaled is None else advice.autoscaled.replicas
+def _with_effect(advice: WorkloadAdvice, result: _Result) -> WorkloadAdvice:
     return replace(
         advice,
         is_withheld=result.is_withheld,
         distance=distance(result.advice.containers),
-        effect=effect_of(result.older, result.after, advice.replicas, prices, scaled),
+        effect=effect_of(result.older, result.after, advice.replicas),
         tried=result.trial,
     )
 
@@ -604,6 +558,7 @@ def _workload_advice(result: _Result, drift: WorkloadChange) -> WorkloadAdvice:
         moved_ahead=overtakings(drift.moved_ahead, drift.workload),
         moved_back=overtakings(drift.moved_back, drift.workload),
         refusal=result.refusal,
+        resize=drift.resize,
     )
 
 
@@ -660,7 +615,7 @@ class _New(Struct, frozen=True):
 
 def _created(described: DescribedWorkload) -> _New:
     """Make a Deployment for a workload of which there is no manifest."""
-    path = f"{described.source or '(asked)'} {described.name}"
+    path = f"{described.source or '(described)'} {described.name}"
     objects = Objects().with_text(path, yaml_bytes(_deployment(described)))
     if not objects.workloads:
         raise InputError(f"{described.name!r} is not a valid workload name", fix="write name or namespace/name")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -14,8 +14,6 @@ from podqos.answers.advice import AdviceReport, WorkloadAdvice
 from podqos.answers.patches import kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
 from podqos.controls import one_line
 from podqos.manifest.edits.apply import CannotEdit, Edited, ObjectEdit, apply_edits
-from podqos.manifest.edits.writing import BlockStyle, block_lines
-from podqos.manifest.plain import Plain
 from podqos.model.pod import Workload
 from podqos.model.quantity import Quantity
 from podqos.model.resources import QOS_RESOURCES
@@ -30,7 +28,6 @@ class PatchTool(StrEnum):
 
     KUBECTL = "kubectl"
     KUSTOMIZE = "kustomize"
-    HELM = "helm"
 
 
 class EditedFile(Struct, frozen=True):
@@ -55,13 +52,7 @@ def edits_of(workload: Workload, advice: WorkloadAdvice) -> list[FieldEdit]:
     for field, containers in zip(_LISTS, (spec.containers, spec.init_containers), strict=True):
         for index, container in enumerate(containers):
             path = workload.at(f"spec.{field}[{index}].resources")
-            own = by_name[container.name]
-            edits += _resource_edits(path, own)
-            edits += [
-                FieldEdit(workload.at(change.path), change.field_text)
-                for change in own.runtime_changes
-                if change.field_text
-            ]
+            edits += _resource_edits(path, by_name[container.name])
     return edits
 
 
@@ -124,8 +115,6 @@ def tool_patches(objects: Objects, report: AdviceReport, tool: PatchTool) -> Ite
                 yield from (f"#   {line}" for line in kustomize_entry(patch).splitlines())
                 yield from kustomize_patch(patch).splitlines()
                 yield "---"
-            case PatchTool.HELM:
-                yield from _values(found, advice)
 
 
 def _command(patch: ObjectPatch, found: FoundWorkload, advice: WorkloadAdvice) -> str:
@@ -133,35 +122,9 @@ def _command(patch: ObjectPatch, found: FoundWorkload, advice: WorkloadAdvice) -
     command = kubectl_patch(patch, namespace)
     if command is not None:
         return command
-    resize = None if advice.rollout is None else advice.rollout.resize
+    resize = advice.resize
     if found.workload.kind == "Pod" and resize is not None and resize.outcome is not Resizing.REFUSED:
         resized = kubectl_patch(patch, namespace, resizes=True)
         if resized is not None:
             return resized
     return f"# {one_line(advice.workload)}: this field is immutable; replace the object"
-
-
-def _values(found: FoundWorkload, advice: WorkloadAdvice) -> Iterator[str]:
-    """Yield what to write into a chart's values: the keys are the chart's own, the amounts are these."""
-    yield f"# {one_line(advice.workload)}: most charts have resources: at the top level, or below the component's name"
-    workload = found.workload
-    changed = [container for container in advice.containers if list(_resource_edits("", container))]
-    values: dict[str, Plain] = {}
-    names = {container.name for container in workload.pod.running_containers}
-    many = len(names) > 1
-    for container_advice in changed:
-        resources: dict[str, Plain] = {}
-        for side, amounts in (("requests", container_advice.requests), ("limits", container_advice.limits)):
-            if amounts:
-                resources[side] = _texts(amounts)
-        if many:
-            values[container_advice.container] = {"resources": resources}
-        else:
-            values["resources"] = resources
-    if advice.priority_class:
-        values["priorityClassName"] = advice.priority_class
-    yield from block_lines({workload.metadata.name: values}, 0, BlockStyle())
-
-
-def _texts(amounts: Mapping[str, Quantity]) -> dict[str, Plain]:
-    return {name: str(amount) for name, amount in amounts.items()}

@@ -15,7 +15,7 @@ from podqos.answers.inspected_containers import WithoutQuietContainers
 from podqos.answers.kubelet_side import KubeletSide, fated_pods
 from podqos.answers.log_tally import LogTally
 from podqos.answers.oom_reports import reports
-from podqos.answers.pasted_text import PastedText, counted, told_together, with_left_out
+from podqos.answers.pasted_text import PastedText, counted, told_together
 from podqos.kernel.log_lines import LogStream
 from podqos.kernel.oom_report import OOMReport
 from podqos.model.assumption import of_version
@@ -25,7 +25,6 @@ from podqos.model.pod import Pod
 from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
 from podqos.objects.cluster_snapshot import ClusterSnapshot
-from podqos.objects.files import LeftOut
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import Objects
 from podqos.qos.cgroup_paths import cgroup_uid
@@ -59,8 +58,6 @@ class AutopsyRequest(Struct, frozen=True, kw_only=True):
     growth_bytes_per_second: int | None = None
     """How fast memory was used up: says which threshold would have saved a victim."""
     profile: Profile = LATEST
-    left_out: LeftOut = LeftOut()
-    """What is among the objects, and only counted: it tells nothing."""
     read: WhatWasRead = WhatWasRead()
     """Where everything comes from, and the lines of the objects' files; the rest is counted."""
 
@@ -79,7 +76,6 @@ class AutopsyKeywords(TypedDict, total=False):
     kubelet: Kubelet | None
     growth_bytes_per_second: int | None
     profile: Profile
-    left_out: LeftOut
     read: WhatWasRead
 
 
@@ -129,7 +125,6 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
         exits_left_out=quiet.exits,
     )
     pasted = (pod for paste in pastes for pod in paste.pods)
-    quiet = with_left_out(quiet, request.left_out)
     read = counted(side.read_in(tally.added_to(request.read)), quiet, (*known, *pasted))
     hosts = {kill.host for kill in found.kills}
     return _guided(

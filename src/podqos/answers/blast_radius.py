@@ -105,14 +105,14 @@ def snapshot_ground(source: Snapshot | NodeState, request: BlastRequest) -> Grou
     if isinstance(source, NodeState):
         kubelet = kubelet or source.kubelet or DEFAULT_KUBELET
         source.cgroups(kubelet, CgroupVersion.V2, profile)  # a kubelet that does not start there is an error
-        nodes, assumptions = (_node(source.snapshot, kubelet.config),), source.growing_on(kubelet, profile)
+        nodes, assumptions = (pods_of_node(source.snapshot, kubelet.config),), source.growing_on(kubelet, profile)
         return Ground(set_up, nodes, assumptions, source.neighbours)
     if kubelet is None:
-        return Ground(set_up, (_node(source, KubeletConfiguration()),), (*of_version(profile), KUBELET_SETTINGS))
+        return Ground(set_up, (pods_of_node(source, KubeletConfiguration()),), (*of_version(profile), KUBELET_SETTINGS))
     # That there is swap was measured: the kubelet did start.
     memory = {MEMORY: Quantity.of_units(source.node.memory_bytes, "BinarySI")}
     check_starts(kubelet.config, memory, profile=profile)
-    return Ground(set_up, (_node(source, kubelet.config),), of_version(profile))
+    return Ground(set_up, (pods_of_node(source, kubelet.config),), of_version(profile))
 
 
 def blast(ground: Ground, request: BlastRequest, workers: Workers) -> BlastRadius:
@@ -209,7 +209,8 @@ def _count(nodes: Sequence[BlastPods], every: Leaks) -> int:
     return sum(len(list(every(node))) for node in nodes)
 
 
-def _node(snapshot: Snapshot, kubelet: KubeletConfiguration) -> BlastPods:
+def pods_of_node(snapshot: Snapshot, kubelet: KubeletConfiguration) -> BlastPods:
+    """Return a node of which nothing is known but its memory, with what its containers hold."""
     # The simulation knows no memory of pods outside containers.
     system_bytes = max(0, snapshot.node.system_bytes + snapshot.node.pods_other_bytes)
     spec = MachineSpec(

@@ -36,7 +36,7 @@ from podqos.advice.checks.view import CheckContext
 from podqos.answers.findings import AlsoFound, CheckReport, FindingReport, finding_report
 from podqos.answers.same_findings import Gathered, copies, gathered
 from podqos.answers.verdict import verdict
-from podqos.manifest.kinds import POLICY_GROUPS
+from podqos.manifest.kinds import POLICY_GROUPS, is_kubelet
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.runtime_memory import Mention, Written, mention
 from podqos.manifest.text import Place
@@ -45,7 +45,8 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
 from podqos.model.profile import Profile
 from podqos.model.service import GatewayRoute, Ingress, Service
-from podqos.naming import naming, published
+from podqos.model.snapshot import NodeUsage, PodUsage
+from podqos.naming import naming, published, stated_with
 from podqos.objects.assumptions import (
     added_containers,
     as_written,
@@ -57,12 +58,17 @@ from podqos.objects.assumptions import (
 )
 from podqos.objects.autoscaling import Autoscalers
 from podqos.objects.files import STDIN, file_behind
+from podqos.objects.node_pods import numbered
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.objects.other_objects import FoundObject, KubeletObject, decides_about_pods, is_own_policy
 from podqos.objects.purposes import Purpose
 from podqos.objects.scopes import enclosing
 from podqos.objects.sources import Source
 from podqos.objects.spreading import Input, Result, Spread, one_by_one
+from podqos.qos.cgroup_values import memory_limits
+from podqos.survival.node.pods import pods_on_node
+from podqos.survival.node.usage import from_usage
+from podqos.survival.node.usage_file import UsageRow
 
 if TYPE_CHECKING:
     from podqos.admission.policies import ClusterPolicies
@@ -79,6 +85,9 @@ _OF_THE_POD = "PQ1"
 _NAMESPACED = ("LimitRange", "ResourceQuota", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler")
 
 
+_BELOW_LIMITS = Assumption("usage of resized pods", "below their new memory limits", stated_with("usage"))
+
+
 class CheckRequest(Struct, frozen=True, kw_only=True):
     """What is checked, and what is done with what is found."""
 
@@ -88,6 +97,8 @@ class CheckRequest(Struct, frozen=True, kw_only=True):
     """What is reported, known and ignored."""
     resized: Objects | None = None
     """Workloads of ``objects`` with other resources, as they are to be resized in place."""
+    usage: Sequence[UsageRow] = ()
+    """What the pods use that are to be resized."""
     tries_all: bool = False
     """Whether fixes are asked for: they are tried however many workloads there are."""
     paths: Mapping[str, str] = {}
@@ -135,10 +146,11 @@ class Checked:
         found = check_bundle(self._results(workloads, context_of), context, context_of)
         checked = (*(workload.subject for workload in workloads), *whole.subjects)
         left_out = _left_out(objects, workloads, whole.subjects)
+        unread = _unread_kubelets(objects, whole.subjects)
         judged = [
             checked_object
             for checked_object in checked
-            if checked_object.source in self._sources and checked_object not in left_out
+            if checked_object.source in self._sources and checked_object not in left_out | unread
         ]
         self.files = len({checked_object.source for checked_object in judged})
         """How many files these are in."""
@@ -162,6 +174,7 @@ class Checked:
             *unlabelled_namespaces(objects, whole.demands + options.demands),
             *added_containers({found.workload.kind for found in objects.workloads}),
             *as_written(objects),
+            *((_BELOW_LIMITS,) if any(map(_is_lowered_unmeasured, resizes)) else ()),
         )
         about_files = [
             finding for finding in found if finding.subject.source in self._sources and finding.subject not in left_out
@@ -178,6 +191,11 @@ class Checked:
     def problems(self) -> list[Problem]:
         """What is wrong with the files."""
         return sorted({*self.objects.problems, *self.resized.problems})
+
+    @property
+    def unread(self) -> list[str]:
+        """The files of which something could not be read."""
+        return sorted({problem.source for problem in self.problems if problem.severity is Severity.ERROR})
 
     @property
     def cluster(self) -> str:
@@ -211,6 +229,7 @@ class Checked:
                 objects=len(self.subjects),
                 stale_baseline_entries=len(self.stale),
                 copies=self.copies,
+                unread=len(self.unread),
                 lowered=sum(item.purpose is not None and item.suppression is None for item in items),
             ),
             kubernetes_version=self.options.profile.version_text,
@@ -361,6 +380,7 @@ class Checked:
     def _resizes(self, workloads: Iterable[LocatedWorkload]) -> list[Resize]:
         """Return what is to be resized: the new version of each workload beside the pod as it is."""
         running = {_key(workload): workload for workload in workloads}
+        measured = self._measured(workloads) if self._request.usage else {}
         resizes = []
         for found in self.resized.workloads:
             new = _located(found, Autoscalers(self.resized), self.resized)
@@ -371,8 +391,27 @@ class Checked:
                 fix = "give it with " + naming("files") + ", as it is now"
                 self.resized.note(source.problem(found.place, ("metadata", "name"), what, fix))
             else:
-                resizes.append(Resize(old.workload.pod, new))
+                resizes.append(Resize(old.workload.pod, new, tuple(measured.get(_key(old), ()))))
         return resizes
+
+    def _measured(self, workloads: Iterable[LocatedWorkload]) -> dict[tuple[str, str, str], list[PodUsage]]:
+        """Return what the pods of each workload use, where that is known."""
+        named, taken = [row.pod for row in self._request.usage], set[str]()
+        pods = [
+            (_key(each), entry) for each in workloads for entry in numbered(pods_on_node(each.workload, named), taken)
+        ]
+        found = from_usage([entry for _, entry in pods], self._request.usage, NodeUsage(0)).pods
+        measured: dict[tuple[str, str, str], list[PodUsage]] = {}
+        for (key, _), usage in zip(pods, found, strict=True):
+            if usage.stats is not None:
+                measured.setdefault(key, []).append(usage)
+        return measured
+
+
+def _is_lowered_unmeasured(resize: Resize) -> bool:
+    """Whether a resize lowers a memory limit of a pod whose usage is not known."""
+    before, after = memory_limits(resize.old), memory_limits(resize.new.workload.pod)
+    return not resize.measured and any(limit < before.get(name, limit + 1) for name, limit in after.items())
 
 
 def _lowered(finding: Finding, purpose: Purpose | None) -> Finding:
@@ -421,6 +460,17 @@ def _left_out(
     return neighbours | {
         other for other in others if not selection.takes_object(other.kind, other.namespace, other.name)
     }
+
+
+def _unread_kubelets(objects: Objects, others: Iterable[CheckedObject]) -> set[CheckedObject]:
+    """Return the kubelets whose settings cannot be read, about which nothing was found out."""
+    read = {(kubelet.found.source.path, kubelet.found.other.place) for kubelet in objects.kubelets}
+    unread = {
+        (found.source.path, found.other.place)
+        for found in objects.others
+        if is_kubelet(found.other.kind, found.other.api_version)
+    } - read
+    return {other for other in others if (other.source, other.place) in unread}
 
 
 class _Around:

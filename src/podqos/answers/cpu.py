@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.model.assumption import Assumption
+from podqos.model.node import Node
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU
-from podqos.naming import stated_with
-from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, without_policies
-from podqos.objects.kubelet_node import Kubelet, cgroups_of, rules_of
-from podqos.objects.node_pods import node_pods
+from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_cores, without_policies
+from podqos.objects.kubelet_node import Kubelet, cgroups_of, chosen_kubelet, rules_of
+from podqos.objects.node_pods import chosen_node, node_pods
 from podqos.objects.objects import Objects
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.survival.orders.cpu import CpuReport, burst, cpu_report
@@ -26,9 +26,8 @@ _PLENTY_BYTES = 1 << 50
 class CpuRequest(Struct, frozen=True, kw_only=True):
     """A node whose CPU is divided; its memory plays no part."""
 
-    cores: int | Fraction
-    is_this_machine: bool = False
-    """Whether the cores were not stated, and are those of this machine."""
+    cores: int | Fraction | None = None
+    """Else those of the Node of its name, of the smallest Node, or 16."""
     node: str | None = None
     """Its name, where the pods of several nodes are among the objects."""
     kubelet: Kubelet | None = None
@@ -38,15 +37,18 @@ class CpuRequest(Struct, frozen=True, kw_only=True):
 
 def cpu(objects: Objects, request: CpuRequest) -> CpuReport:
     """Return what each pod of a node wants and gets. Raises InputError where there are no pods."""
-    cores, kubelet, profile = request.cores, request.kubelet, request.profile
-    objects.check_kubelets()
+    profile = request.profile
     pods = node_pods(objects, profile=profile, node=request.node)
     if not pods:
         fix = "fix the errors above" if objects.errors else "give manifests with pods"
         raise InputError("no pods to show", fix=fix)
     assumptions: list[Assumption] = []
-    if request.is_this_machine:
-        assumptions.append(Assumption("cores", f"{cores}, all of this machine", stated_with("cores")))
+    kubelet, cores = chosen_kubelet(objects, request.kubelet), request.cores
+    if cores is None:
+        # What a kubelet reserves the daemons get below; of one that is not known the Node states what it leaves.
+        name = chosen_node(objects, request.node)
+        cores, assumed_cores = node_cores(name, objects.of(Node), left_for_pods=kubelet is None)
+        assumptions += assumed_cores
     if kubelet is None:
         kubelet = Kubelet()
         assumptions.append(KUBELET_SETTINGS)

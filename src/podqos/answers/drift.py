@@ -132,6 +132,7 @@ class DriftReport(Listing[WorkloadDrift], Struct, frozen=True, rename="camel"):
 
 
 _WORST_FIRST = (
+    DriftStatus.BELOW_USAGE,
     DriftStatus.DOWNGRADED,
     DriftStatus.AHEAD,
     DriftStatus.MIXED,

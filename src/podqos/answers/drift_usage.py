@@ -45,7 +45,9 @@ def both_versions(
         }
         pods = tuple(with_assumed(entry, older.get(entry.pod.metadata.uid)) for entry in known.pods)
         unmeasured += [older.get(pod.pod.metadata.uid, pod.pod) for pod in known.pods if is_unmeasured(pod, ())]
-        versions.append(ManifestVersion(tuple(entry.workload for entry in version.values()), Snapshot(node, pods)))
+        workloads = tuple(entry.workload for entry in version.values())
+        measured = {entry.pod.metadata.uid: entry for entry in known.pods if entry.stats is not None}
+        versions.append(ManifestVersion(workloads, Snapshot(node, pods), measured))
     usage = replace(USAGE, value=assumed_amounts(unmeasured, USAGE.value))
     return (versions[0], versions[1]), (usage,) if unmeasured else ()
 

@@ -367,16 +367,15 @@ def _without_workloads(objects: Objects) -> Explained:
     """Return what is said about all other objects."""
     return Explained(
         others=sum(_is_left_out(found) for found in objects.others) + objects.skipped,
-        policies=sum(found.other.is_parsed and found.is_decisive for found in objects.others),
+        policies=sum(found.is_decisive for found in objects.others),
         holders=holders_among(objects),
     )
 
 
 def holders_among(objects: Objects) -> tuple[str, ...]:
     """Return the files with what counts for the pods of other files, too."""
-    parsed = [found for found in objects.others if found.other.is_parsed]
-    policies = [found for found in parsed if found.is_decisive]
-    others = [found for found in parsed if found.other.kind == "Node" or found.other.kind in AUTOSCALERS]
+    policies = [found for found in objects.others if found.is_decisive]
+    others = [found for found in objects.others if found.other.kind == "Node" or found.other.kind in AUTOSCALERS]
     return tuple(dict.fromkeys(found.source.path for found in (*policies, *others)))
 
 
@@ -395,7 +394,7 @@ def _accepted(objects: Objects, storing: Callable[[str], PodStore]) -> Iterator[
 
 def _is_left_out(found: FoundObject) -> bool:
     """Whether an object of a file was read in vain; a cluster is asked for what is of use only."""
-    return not (found.is_stored or found.source.cluster or (found.other.is_parsed and found.is_decisive))
+    return not (found.is_stored or found.source.cluster or found.is_decisive)
 
 
 def _storing(objects: Objects, profile: Profile) -> Callable[[str], PodStore]:

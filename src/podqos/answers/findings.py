@@ -107,8 +107,6 @@ class Fate(StrEnum):
 
     NOT_CREATED = "not-created"
     """There will be none."""
-    FIRST = "first"
-    """They are evicted first, or killed first, when memory runs short."""
     FEWER = "fewer"
     """Not all of them will be there."""
     EARLIER = "earlier"

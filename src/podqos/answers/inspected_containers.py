@@ -1,7 +1,6 @@
 """What container runtimes print of many containers, without those that run and were not killed.
 
-Every line of such an output matters (``survival.autopsy.runtime_containers``), and most containers tell nothing. Of
-``inspect`` whole containers are left out, of lists and events lines.
+Every line of such an output matters (``survival.autopsy.runtime_containers``), and most containers tell nothing.
 """
 
 from __future__ import annotations
@@ -24,14 +23,8 @@ _TELLING = (
     *(b"signal 9", b"code 137", b"status 137"),
 )  # fmt: skip
 """What a container has that was killed, or in which a program says that something was."""
-_LISTED = re.compile(rb"[0-9a-f]{12,64} [^\n]{1,600} (?:Up (?:\d|About|Less)|Running )")
-_HAPPENED = re.compile(rb"\S{10,40} (?:container (?!oom\b|die|kill)|image |network |volume )[a-z_]")
-_LINES = (
-    (re.compile(rb"CONTAINER(?: ID)? {1,80}IMAGE ", re.MULTILINE), _LISTED, (b"xited", b"estarting", b"OOM")),
-    (re.compile(rb"\d{4}-\d\d-\d\dT\S{8,30} (?:container|image|network|volume) [a-z]"), _HAPPENED, (b"OOM", b"oom")),
-    (re.compile(rb'\{"Id": ?"[0-9a-f]{64}"'), re.compile(rb"\{"), ()),
-)
-"""How a list, events and JSON with a container in each line begin; which lines tell nothing, and with what they may."""
+_LINE = re.compile(rb'\{"Id": ?"[0-9a-f]{64}"')
+"""How JSON with a container in each line begins."""
 
 
 class WithoutQuietContainers:
@@ -41,9 +34,7 @@ class WithoutQuietContainers:
         self._stream = stream
         self._begin = self._end = b""
         """The lines with which a container begins and ends; empty: it is no such output."""
-        self._quiet: re.Pattern[bytes] | None = None
-        """What lines begin with that may be left out."""
-        self._telling: tuple[bytes, ...] = ()
+        self._is_in_lines = False
         self._held = b""
         self._is_first = True
         self.left_out = 0
@@ -56,10 +47,10 @@ class WithoutQuietContainers:
             head = self._stream.read(min(size, _HEAD_BYTES))
             self._learn(head)
             return head
-        if not self._begin and self._quiet is None:
+        if not self._begin and not self._is_in_lines:
             return self._stream.read(size)
         while part := self._stream.read(size):
-            kept = self._kept(self._held + part) if self._quiet is None else self._kept_lines(self._held + part)
+            kept = self._kept_lines(self._held + part) if self._is_in_lines else self._kept(self._held + part)
             if kept:
                 return kept
         held, self._held = self._held, b""
@@ -70,9 +61,7 @@ class WithoutQuietContainers:
         if first is not None:
             self._begin, self._end = b"\n" + first[1] + b"{\n", b"\n" + first[1] + b"}"
 
-        for beginning, quiet, telling in _LINES:
-            if not self._begin and beginning.match(head):
-                self._quiet, self._telling = quiet, (*telling, *_TELLING)
+        self._is_in_lines = not self._begin and _LINE.match(head) is not None
 
     def _kept_lines(self, text: bytes) -> bytes:
         """Return a text without lines that tell nothing, and hold back one that has not ended."""
@@ -80,18 +69,10 @@ class WithoutQuietContainers:
         if not end and len(text) > _MOST_HELD_BYTES:
             end = len(text)
         self._held = text[end:]
-        telling = [word for word in self._telling if word in text]
         lines = text[:end].splitlines(keepends=True)
-        return b"".join([line for line in lines if not self._is_quiet_line(line, telling)])
-
-    def _is_quiet_line(self, line: bytes, telling: list[bytes]) -> bool:
-        if self._quiet is None or not self._quiet.match(line) or any(word in line for word in telling):
-            return False
-        if not line.startswith(b"{"):
-            return True
-        is_quiet = _is_quiet(line)
-        self.left_out += is_quiet
-        return is_quiet
+        kept = [line for line in lines if not _is_quiet(line)]
+        self.left_out += len(lines) - len(kept)
+        return b"".join(kept)
 
     def _kept(self, text: bytes) -> bytes:
         """Return a text without containers that tell nothing, and hold back one that has not ended."""

@@ -31,7 +31,6 @@ from podqos.survival.autopsy.autopsy import Autopsies, OOMAutopsy
 from podqos.survival.autopsy.eviction_autopsy import PodEviction, best_message, examine_eviction, gathered
 from podqos.survival.autopsy.eviction_scene import SceneNode
 from podqos.survival.autopsy.eviction_traces import (
-    OOM_SIGNS,
     EvictionTrace,
     NodeSign,
     SignKind,
@@ -45,7 +44,6 @@ from podqos.survival.autopsy.eviction_traces import (
 )
 from podqos.survival.autopsy.journal import journal_kill
 from podqos.survival.autopsy.kubelet_log import MARKS, ONSETS, KubeletLog, may_say
-from podqos.survival.autopsy.program_failures import FailureKind
 from podqos.survival.autopsy.terminations import (
     ContainerTermination,
     Evidence,
@@ -81,8 +79,6 @@ _BY_MANAGER = tuple(
 """What the eviction manager says; of a verbose kubelet it says of every check that nothing is to be done."""
 TELLING_FIELDS = frozenset(("time_us", "reason", "msg"))
 """By one of them a record tells of the kubelet's decisions whatever its message says."""
-_PARENTS = (FailureKind.PROCESS_KILLED, FailureKind.UNIT_KILLED)
-"""What adds nothing where it is known who was killed."""
 _CREDIT, _MOST_CREDIT = 2, 64
 """More than one line in three tells something: so few are read where marks are far apart."""
 _MOST_EVENTS = 10_000
@@ -313,7 +309,6 @@ class KubeletSide:
         kills = _placed(kills, signs)
         if any(killed.cause is TerminationCause.KERNEL_UNREPORTED for killed in ended):
             signs = tuple(sign for sign in signs if not _is_nameless(sign))
-        is_explained = bool(kills or evictions or by_programs or ended) or any(sign.kind in OOM_SIGNS for sign in signs)
         return replace(
             found,
             kills=kills,
@@ -324,9 +319,7 @@ class KubeletSide:
             node_events=signs,
             userspace_kills=by_programs,
             userspace_kills_left_out=self._others.kills_left_out,
-            program_failures=tuple(
-                failure for failure in self._others.failures if not (is_explained and failure.kind in _PARENTS)
-            ),
+            program_failures=self._others.failures,
         )
 
     def _ended(

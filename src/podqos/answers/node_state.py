@@ -36,7 +36,7 @@ from podqos.objects.assumptions import (
 from podqos.objects.cluster_node import ClusterNode
 from podqos.objects.implied_kubelet import KnownMemory, implied_kubelet
 from podqos.objects.kubelet_node import Kubelet, chosen_kubelet, judged_cgroups, rules_of
-from podqos.objects.node_pods import chosen_node, node_pods
+from podqos.objects.node_pods import chosen_node, node_pods, runs_any
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.workloads import POD
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
@@ -111,9 +111,9 @@ def node_state(objects: Objects | NodeState, options: NodePodsOptions) -> NodeSt
         return objects if options.kubelet is None else replace(objects, kubelet=options.kubelet)
     found = objects.latest(warn=False)
     node, node_memory_bytes, profile = options.node, options.node_memory_bytes, options.profile
-    name = chosen_node(found, node)
+    name = chosen_node(objects, node)
     rows = options.usage
-    if rows is not None and node is not None:
+    if rows is not None and node is not None and runs_any(found, node):
         by_node = usage_by_node(found, rows)
         rows = [*by_node.get(node, ()), *by_node.get(None, ())]
     pods = node_pods(objects, named=[row.pod for row in rows or ()], node=node, profile=profile)

@@ -14,7 +14,6 @@ from podqos.model.pod_fate import FatedPod
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.survival.autopsy.autopsy import OOMAutopsy
 from podqos.survival.autopsy.eviction_traces import NodeSign, SignKind
-from podqos.survival.autopsy.lazy_pattern import LazyPattern
 from podqos.survival.autopsy.log_times import seconds_apart
 from podqos.survival.autopsy.oom_notices import may_notice, notices
 from podqos.survival.autopsy.program_failures import FailureKind, ProgramFailure, ProgramFailures, may_be_failure
@@ -26,7 +25,7 @@ from podqos.survival.autopsy.userspace_kills import UserspaceKills, named
 _MOST_KILLS = 10_000
 _MOST_FAILURES = 1_000
 _LINES_AFTER = 12
-"""earlyoom and nohang spread one kill over so many lines."""
+"""earlyoom spreads one kill over so many lines."""
 _SAME_MOMENT_SECONDS = 2.0
 _SAME_KILL_SECONDS = 10.0
 _ID_CHARACTERS = 12
@@ -39,12 +38,9 @@ MARKS: tuple[Mark, ...] = (
     Needle(
         b"emory",
         re.compile(
-            rb"emory(?:E(?:rror(?=[:\s]|$)|xception)|(?<=eap out of memory)|(?<=: out of memory)|(?<=:  out of memory)"
-            rb"|(?<=CUDA out of memory)|(?<=Perhaps out of memory)"
-            rb"|(?<=Out of memory)(?:! avail| \((?:allocated|Needed))"
-            rb"|(?<=annot allocate memory)|(?<=to allocate memory)| for the Java|(?<=Allowed memory) size of"
-            rb"| allocation (?:of |\(m)|(?<=[gl'] memory) limits?\. |(?<=due to memory) used \(| pressure for /"
-            rb"|(?<=[Ll]ow memory)! at|(?<=Low Memory)! At|\(0x|killer: | status that req)"
+            rb"emory(?:Error(?=[:\s]|$)|(?<=eap out of memory)|(?<=: out of memory)|(?<=annot allocate memory)"
+            rb"| for the Java| allocation \(m|\(0x|(?<=due to memory) used \(| pressure for /"
+            rb"|(?<=Out of memory)! avail|(?<=[Ll]ow memory)! at|(?<=Low Memory)! At)"
         ),
     ),
 )
@@ -59,49 +55,34 @@ NOTICE_MARKS: tuple[Mark, ...] = (
         b"OOM",
         re.compile(
             rb"OOM(?:(?<=TaskOOM)|(?<=n OOM) event in|(?<=: OOM) (?:event )?received"
-            rb"| killer|-killed| command not |Controller| controller t| Killed)"
+            rb"| killer|-killed|Controller| controller t)"
         ),
     ),
     b"sys oom event",
     b"/tasks/oom",
     b"result 'oom-kill'",
-    b"Killing '",
 )
 """What lines hold about kills of the kernel's, by others: in a log with the kernel's own, only after a kill."""
 _COUNTED_MARKS = (b"ending SIG", b"illing process")
 _OF_KERNEL = b"kernel:"
-_STATUS_MARKS = ("●", "×", "*", "○", "Id=")
-_STATUS = LazyPattern(r"(?:[●×*○] |Id=)([\w.@:\\-]{1,255}\.(?:service|scope|slice))(?: - |$)")
-"""The first line of what ``systemctl status`` prints, or one of ``systemctl show``."""
 
 
 def may_tell(text: str) -> bool:
     """Whether a text has a word of what programs say about kills or failures: most have none."""
     return (
         "emory" in text
+        or "MEMORY" in text
         or "OOM" in text
         or "oom" in text
         or "SIG" in text
         or "MiB" in text
         or "Kill" in text
-        or "alloc" in text
-        or "unavailable" in text
-        or "signal 9" in text
+        or "illing process" in text
+        or "fatal error: " in text
         or "victim processes" in text
-        or "is below limit" in text
-        or "PID: " in text
         or "taking action" in text
+        or "Swap used (" in text
         or "any cgroup(s)" in text
-        or "137" in text
-        or " -9" in text
-        or "KILL" in text
-        or "OUT_OF_ME" in text
-        or "job killed" in text
-        or "zsh: killed" in text
-        or "termsig" in text
-        or "ata too large" in text
-        or "signal: " in text
-        or "was killed: " in text
     )
 
 
@@ -125,8 +106,6 @@ class OtherKillers:
         self._kills = UserspaceKills(_MOST_KILLS)
         self._failures = ProgramFailures(_MOST_FAILURES)
         self._containers = RuntimeContainers()
-        self._unit = ""
-        """The last one whose status systemctl shows."""
         self._is_asked_for_counted = False
         self.lines_after = 0
         """How many of the lines that follow the last one matter as well."""
@@ -157,17 +136,12 @@ class OtherKillers:
 
     def may_tell(self, line: str) -> bool:
         """Whether a line as it was found may tell anything, if nothing but what precedes its message carries it."""
-        if line.startswith(_STATUS_MARKS):
-            return True
         return may_tell(line) and (self._kills.may_tell(line) or may_notice(line) or may_be_failure(line))
 
     def feed(self, message: Message) -> Iterator[NodeSign]:
         """Take a line; yield what it says about kills of the kernel's."""
         self.lines_after, self.repeatable = 0, None if self._containers.is_output else TOLD_NOTHING
         text = message.text
-        if text.startswith(_STATUS_MARKS) and (shown := _STATUS.match(text)):
-            self._unit = shown[1]
-            self.repeatable = None
         if not may_tell(text):
             return
         if self._kills.feed(message):
@@ -176,12 +150,9 @@ class OtherKillers:
             elif not (self._kills.is_in_vain and self._is_asked_for_counted):
                 self.repeatable = None
                 self.lines_after = _LINES_AFTER
-            if "any cgroup(s)" in text or "triggered kernel OOM" in text:
-                yield from notices(message)
+            yield from notices(message)
         elif (told := self._failures.feed(message)) is None:
-            if self._failures.has_noted:
-                self.repeatable = None
-            yield from notices(message, self._unit)
+            yield from notices(message)
         else:
             self.repeatable = None if told.is_detail else Topic(told.host, told.kind)
 

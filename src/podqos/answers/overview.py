@@ -18,7 +18,6 @@ from podqos.answers.scores import NamespaceScores, counts, namespace_scores
 from podqos.answers.watched_memory import WatchedMemory, watched_memory
 from podqos.errors import InputError
 from podqos.model.assumption import Assumption, of_version
-from podqos.model.data_age import DataAge
 from podqos.model.node import Node
 from podqos.model.pod import TERMINAL_PHASES, Pod, QOSClass
 from podqos.model.profile import Profile
@@ -66,8 +65,6 @@ class Overview(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "ClusterOverview"
     assumptions: tuple[Assumption, ...] = ()
-    age: DataAge | None = None
-    """How old this is, of a cluster that is followed; null where it was read once, at ``takenAt``."""
 
 
 MOST_RANKED = 200
@@ -110,7 +107,6 @@ def overview(
         checks=dict(sorted(Counter(item.check for item in report.items if counts(item)).items())),
         verdict="" if report.verdict is None else report.verdict.text,
         assumptions=tuple(dict.fromkeys((*of_version(profile), *cluster.assumptions, *assumptions))),
-        age=cluster.age,
     )
 
 

@@ -18,7 +18,6 @@ from podqos.survival.autopsy.what_was_read import WhatWasRead
 if TYPE_CHECKING:
     from podqos.model.node import Node
     from podqos.model.pod_fate import FatedPod
-    from podqos.objects.files import LeftOut
     from podqos.objects.kubectl_text.parts import PastedParts
     from podqos.objects.kubectl_text.reader import TextReader
 
@@ -68,17 +67,14 @@ class PastedText:
             first = PastedParts()
             first.feed(head[:_FIRST_BYTES], is_ahead=True)
             first.end()
-            first.reader.look_for_statements(head[:_FIRST_BYTES])
             if first.reader.is_empty:
                 return  # a log that has one of the words
         self.parts = PastedParts()
         for part in self._ahead:
             self.parts.feed(part, is_ahead=True)
         self._read_ahead(_AHEAD_BYTES)
-        ahead = b"".join(self._ahead)
-        if len(ahead) < _AHEAD_BYTES:
+        if sum(map(len, self._ahead)) < _AHEAD_BYTES:
             self.parts.end()
-        self.parts.reader.look_for_statements(ahead)
 
     def _read_ahead(self, most: int) -> bytes:
         """Read so much, and return it."""
@@ -156,16 +152,6 @@ def told_together(
         pods_nodes=frozenset().union(*(own.nodes for own in rows)),
     )
     return [reader.pasted(known) for reader in readers], quiet
-
-
-def with_left_out(quiet: Quiet, left_out: LeftOut) -> Quiet:
-    """Return what was only counted together with what was among objects."""
-    return replace(
-        quiet,
-        pods=quiet.pods + left_out.pods,
-        events=quiet.events + left_out.events,
-        pods_nodes=quiet.pods_nodes | left_out.nodes,
-    )
 
 
 def _may_tell_of_evictions(reader: TextReader) -> bool:

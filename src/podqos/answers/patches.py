@@ -37,8 +37,8 @@ def json_patch(patch: ObjectPatch) -> str:
     return "[\n  " + ",\n  ".join(operations) + "\n]\n"
 
 
-def kustomize_patch(patch: ObjectPatch) -> str:
-    """Return the contents of a patch file for kustomize."""
+def patch_body(patch: ObjectPatch) -> dict[str, Plain]:
+    """Return a patch as an object: strategic, or of a custom resource a merge patch."""
     metadata: dict[str, Plain] = {"name": patch.name}
     if patch.namespace:
         metadata["namespace"] = patch.namespace
@@ -47,7 +47,12 @@ def kustomize_patch(patch: ObjectPatch) -> str:
         metadata |= changed["metadata"]  # type: ignore[arg-type] # it is one
     body: dict[str, Plain] = {"apiVersion": patch.api_version, "kind": patch.kind, "metadata": metadata}
     body |= {key: value for key, value in changed.items() if key != "metadata"}
-    return _yaml(body)
+    return body
+
+
+def kustomize_patch(patch: ObjectPatch) -> str:
+    """Return the contents of a patch file for kustomize."""
+    return _yaml(patch_body(patch))
 
 
 def kustomize_file_name(patch: ObjectPatch) -> str:

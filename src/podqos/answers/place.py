@@ -36,7 +36,7 @@ from podqos.placement.allocatable import Allocatable, SoftCoverage, node_allocat
 from podqos.placement.declared_features import declared_by_default
 from podqos.placement.outcome import Status
 from podqos.placement.overcommit import DEFAULT_BUDGETS
-from podqos.placement.place import PlacementSurroundings, QueueOrder
+from podqos.placement.place import PlacementSurroundings
 from podqos.placement.workloads import POD, pods_of
 
 
@@ -49,7 +49,6 @@ class PlaceOptions(Struct, frozen=True, kw_only=True):
     """What each of them has: cpu, memory, perhaps pods."""
     kubelet: Kubelet | None = None
     """Of all nodes; None: the one among the objects, or one with the kubelet's defaults."""
-    order: QueueOrder = QueueOrder.PRIORITY
     unbind: bool = False
     """Whether pods that have a node are placed again."""
     budgets: Mapping[str, Fraction] = field(default_factory=lambda: DEFAULT_BUDGETS)
@@ -57,6 +56,17 @@ class PlaceOptions(Struct, frozen=True, kw_only=True):
     profile: Profile = LATEST
     admission_plugins: tuple[AdmissionPlugin, ...] = ()
     """Of the API server, enabled besides the default ones."""
+
+
+def surroundings_of(objects: Objects, nodes: Iterable[Node], profile: Profile) -> PlacementSurroundings:
+    """Return what the scheduler goes by besides the pods."""
+    return PlacementSurroundings(
+        tuple(nodes),
+        {namespace.metadata.name: namespace.metadata.labels for namespace in objects.of(Namespace)},
+        tuple(budget for _, budget in objects.disruption_budgets()),
+        profile,
+        objects.of(Service),
+    )
 
 
 class PlacementInput:
@@ -78,7 +88,7 @@ class PlacementInput:
         """The keys of pods that no controller would replace."""
         self._neighbours: set[str] = set()
         """The keys of pods that take their place and that the answer is not about."""
-        self._budgets = tuple(budget for _, budget in objects.disruption_budgets())
+        self._surroundings = surroundings_of(objects, self.nodes, options.profile)
         self._admit()
 
     @property
@@ -89,14 +99,7 @@ class PlacementInput:
     def place(self, progress: Callable[[int], None] | None = None) -> PlacementReport:
         """Place the pods; ``progress`` gets the number of pods placed now and then."""
         options = self._options
-        surroundings = PlacementSurroundings(
-            self.nodes,
-            {namespace.metadata.name: namespace.metadata.labels for namespace in self._objects.of(Namespace)},
-            self._budgets,
-            options.profile,
-            self._objects.of(Service),
-        )
-        placement = scheduler.place(self.pods, surroundings, order=options.order, bare=self._bare, progress=progress)
+        placement = scheduler.place(self.pods, self._surroundings, bare=self._bare, progress=progress)
         whole = report(
             placement,
             self._workloads,

@@ -126,6 +126,8 @@ class PodRemedies(Struct, frozen=True, rename="camel"):
     place: int
     remedies: tuple[Saving, ...]
     """Lines of the manifest first, then what it could use less; also what was tried and does not help."""
+    unknown: str = ""
+    """Why there are no amounts among them: what the pod uses is not known; empty where it is."""
 
 
 class RankedWorkload(Struct, frozen=True, rename="camel"):

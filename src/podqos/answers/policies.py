@@ -232,7 +232,7 @@ def judge_policies(objects: Objects, request: PolicyRequest, spread: Spread = on
     given = tuple(request.policies)
     named = [*given, *(policy.policy for policy in objects.own_policies)]
     if not named:
-        fix = "give a file with kind: Policy, apiVersion: podqos.dev/v1alpha1; `podqos policy init` writes one"
+        fix = "give a file with kind: Policy, apiVersion: podqos.dev/v1alpha1; docs/how-to/policy.md has one"
         raise InputError("no policy", where=naming("files"), fix=fix)
     options = CheckOptions(
         profile=request.profile,

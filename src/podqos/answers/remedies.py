@@ -25,6 +25,7 @@ from podqos.survival.counterfactual.turn import NodeNow, Turn
 from podqos.survival.orders.orders import Orders, both_orders
 from podqos.survival.orders.outlook import outlook
 from podqos.words.counterfactual import Saving, Telling, saving
+from podqos.words.unknowns import unknown_usage
 
 
 def node_now(state: NodeState, orders: Orders, settings: CgroupSettings, kubelet: Kubelet) -> NodeNow:
@@ -48,15 +49,15 @@ def ranked_now(state: NodeState, profile: Profile) -> NodeNow:
 
 def turns(now: NodeNow, state: NodeState, uid: str) -> Iterator[tuple[By, Turn]]:
     """Yield what saves a pod when its turn comes, from the kubelet and from the kernel."""
-    found = ((By.KUBELET, now.evicted(uid)), (By.KERNEL, now.killed(uid)))
+    found = zip((By.KUBELET, By.KERNEL), now.turns(uid), strict=True)
     yield from ((by, _known(turn, state)) for by, turn in found if turn is not None)
 
 
 def _known(turn: Turn, state: NodeState) -> Turn:
-    """Return what saves a pod, without "use less" where it is not known what it uses."""
+    """Return what saves a pod, without amounts where it is not known what it uses."""
     if turn.pod.key not in state.unmeasured:
         return turn
-    kept = (counterfactual for counterfactual in turn.counterfactuals if counterfactual.change is not PodChange.LESS)
+    kept = (found for found in turn.counterfactuals if found.change is PodChange.PRIORITY)
     return replace(turn, counterfactuals=tuple(kept))
 
 
@@ -64,16 +65,12 @@ def first_remedies(now: NodeNow, state: NodeState) -> Iterator[PodRemedies]:
     """Yield what saves the pod that is evicted first, and the one that is killed first."""
     evicted = next((ranked_pod.pod for ranked_pod in now.orders.eviction if ranked_pod.spared is None), None)
     killed = next(iter(now.orders.kernel_pods), None)
-    found = (
-        (By.KUBELET, None if evicted is None else now.evicted(evicted.metadata.uid)),
-        (By.KERNEL, None if killed is None else now.killed(killed.metadata.uid)),
-    )
-    for by, turn in found:
+    for by, first in ((By.KUBELET, evicted), (By.KERNEL, killed)):
+        turn = None if first is None else dict(turns(now, state, first.metadata.uid)).get(by)
         if turn is not None and not turn.pod.is_windows:
-            ways = tuple(
-                worded(counterfactual, by, turn, state) for counterfactual in _known(turn, state).counterfactuals
-            )
-            yield PodRemedies(by, turn.pod.key, turn.container, turn.place, ways)
+            ways = tuple(worded(counterfactual, by, turn, state) for counterfactual in turn.counterfactuals)
+            unknown = unknown_usage(turn.pod.key) if turn.pod.key in state.unmeasured else ""
+            yield PodRemedies(by, turn.pod.key, turn.container, turn.place, ways, unknown)
 
 
 def worded(counterfactual: Counterfactual, by: By, turn: Turn, state: NodeState) -> Saving:

@@ -174,7 +174,7 @@ def thresholds(kubelet: Kubelet | None = None, **options: Unpack[ThresholdsKeywo
         node = PlainNode(memory_bytes, kubelet.config, request.system_memory_bytes, profile=profile)
         found, sure_growth = with_sure_growth(found, node), kubelet_sure_growth(node)
     except InvalidConfiguration as error:
-        raise InvalidConfiguration(error.what, where=error.where or kubelet.path or "", fix=error.fix) from error
+        raise error.placed(lambda where: where or kubelet.path or "") from error
     rests_on = (*rules_of(kubelet, profile), *assumptions, *request.assumed)
     return _report(found, profile, rests_on, sure_growth)
 

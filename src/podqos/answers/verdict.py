@@ -98,27 +98,12 @@ def _harm(item: FindingReport) -> int:
     if found.effect in {Effect.NOT_CREATED, Effect.FEWER}:
         return 0
     if _is_safer(found):
-        return 5
-    if _ways_first(item):
-        return 1
+        return 4
     if found.evicted_before or found.killed_before:
-        return 2
+        return 1
     if found.effect is Effect.NODE:
-        return 3
-    return 4 if found.now is not None and found.now.qos_class is QOSClass.BEST_EFFORT else 5
-
-
-def _ways_first(item: FindingReport) -> dict[str, bool]:
-    """Return in which orders the subject is first, and whether the finding makes it so."""
-    found = item.effects
-    if found.effect is not Effect.ORDER:
-        return {}
-    key = item.subject.partition(" ")[2]
-    ways = (
-        ("evicted", found.first_evicted, found.evicted_first_anyway),
-        ("OOM-killed", found.first_killed, found.killed_first_anyway),
-    )
-    return {way: anyway is False for way, first, anyway in ways if first == key}
+        return 2
+    return 3 if found.now is not None and found.now.qos_class is QOSClass.BEST_EFFORT else 4
 
 
 def _is_safer(found: Consequence) -> bool:
@@ -136,16 +121,11 @@ def _outcome(item: FindingReport) -> _Outcome:
         return _Outcome(Fate.FEWER)
     if _is_safer(found) and has_cause:
         return _Outcome(Fate.SAFER, "safer than its manifest suggests", is_cause=True)
-    ways = _ways_first(item)
-    caused = [way for way, is_caused in ways.items() if is_caused] if has_cause else []
-    if ways:
-        return _Outcome(Fate.FIRST, f"{' and '.join(caused or ways)} first {AT_THE_LIMITS}", is_cause=bool(caused))
     if found.effect is Effect.DISK and not (found.now is not None and found.now.is_spared):
         return _Outcome(Fate.DISK, "among the first to be evicted when the disk fills up")
     earlier = _earlier(found)
     if earlier:
-        was_compared = found.evicted_first_anyway is not None
-        return _Outcome(Fate.EARLIER, f"{earlier} {AT_THE_LIMITS}", is_cause=has_cause and was_compared)
+        return _Outcome(Fate.EARLIER, f"{earlier} {AT_THE_LIMITS}", is_cause=has_cause and found.is_compared)
     now = found.now
     if now is None or now.is_spared or now.qos_class is QOSClass.GUARANTEED or found.effect is Effect.NONE:
         return _Outcome(Fate.NONE)

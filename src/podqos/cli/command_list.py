@@ -40,7 +40,6 @@ GROUPS = {
         "simulate": ("simulate", "run a scenario in virtual time: what is killed, when and why"),
         "forecast": ("forecast", "a container grows: does the kubelet or the kernel act first?"),
         "blast": ("blast", "blast radius of a leak in each pod: which others die, how soon"),
-        "sweep": ("sweep", "run a scenario with many values and seeds, compare the outcomes"),
         "scenario": ("scenario", "create, validate and list scenario files"),
     },
     "Real machine": {
@@ -52,7 +51,7 @@ GROUPS = {
         "demo": ("demo", "guided tour: eight services, an incident, the fix; no cluster"),
         "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
         "completion": ("completion", "shell completion for bash, zsh and fish"),
-        "help": ("help", "help for a command; --man prints the manual page"),
+        "help": ("help", "help for a command"),
     },
 }
 COMMANDS = {name: each for group in GROUPS.values() for name, each in group.items()}

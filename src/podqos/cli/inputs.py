@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments
+from podqos.cli.options import rendering_of
 from podqos.cli.progress import progress_line
-from podqos.cli.rendering import rendering_of
 from podqos.cli.selecting import select
 from podqos.errors import InvalidOption
 from podqos.objects.files import Inputs
@@ -90,6 +90,7 @@ def read_objects(
     selection: Selection | None = None,
     *,
     full_statuses: bool = False,
+    version: tuple[int, int] | None = None,
 ) -> Objects:
     """Read all files, with progress on a terminal. The answer covers the workloads that ``selection`` selects.
 
@@ -101,6 +102,7 @@ def read_objects(
         namespace=namespace_of(selection),
         progress=progress_line("reading file"),
         stated=stated,
+        version=version,
         kinds=kinds,
         full_statuses=full_statuses,
     )

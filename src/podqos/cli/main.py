@@ -20,7 +20,15 @@ from podqos.cli.parser import did_you_mean
 from podqos.cli.spelling import runs, spelled
 from podqos.cli.streams import discard_output, guarded_streams
 from podqos.controls import one_line
-from podqos.errors import ClusterError, Forbidden, HostError, InputError, InvalidOption, bug_in_words
+from podqos.errors import (
+    ClusterError,
+    Forbidden,
+    HostError,
+    InputError,
+    InvalidConfiguration,
+    InvalidOption,
+    bug_in_words,
+)
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
@@ -40,7 +48,8 @@ _OTHER_TOOLS = {
     **dict.fromkeys(("run", "sim"), "simulate"),
     **dict.fromkeys(("oom", "postmortem", "dmesg"), "autopsy"),
     **dict.fromkeys(("top", "status"), "overview"),
-    "init": "policy init",
+    "init": "scenario new",
+    "sweep": "simulate --vary",
 }
 
 
@@ -79,7 +88,10 @@ def _answer(program: str, arguments: list[str]) -> int:
             # Also after --help, which exits by itself: what cannot be written is told below.
             sys.stdout.flush()
     except InputError as error:
-        return _failed(program, f"error: {error.worded(spelled)}", EXIT_BAD_INPUT)
+        errors = error.all if isinstance(error, InvalidConfiguration) else (error,)
+        for each in errors:
+            _failed(program, f"error: {each.worded(spelled)}", EXIT_BAD_INPUT)
+        return EXIT_BAD_INPUT
     except (HostError, ClusterError) as error:
         code = _failed(program, f"error: {error.worded(spelled)}", EXIT_HOST)
         if isinstance(error, Forbidden) and error.role:
@@ -130,10 +142,13 @@ def _run(program: str, argv: list[str]) -> int:
     parser, command = parser_of(name, program)
     runs(parser, argv[1:])
     arguments = parser.parse_args(argv[1:])
-    if isinstance(getattr(arguments, "schema", None), str):
+    schema = getattr(arguments, "schema", None)
+    if callable(schema):  # what is printed depends on other options
+        schema = schema(arguments)
+    if isinstance(schema, str):
         from podqos.cli.output import print_schema
 
-        print_schema(arguments.schema)
+        print_schema(schema)
         return EXIT_OK
     reported_bugs.clear()
     code = command.run(arguments)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from podqos.cli.spelling import spelled
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
-from podqos.manifest.written_amounts import plain_amount
 from podqos.model.node import LEAST_NODE_BYTES, MOST_NODE_BYTES
 from podqos.model.profile import NEWEST, RECORDED, parse_version, version_text
 from podqos.model.quantity import Quantity
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from podqos.admission.policies import AdmissionPlugin
     from podqos.model.policy import PriorityClass, RuntimeClass
     from podqos.objects.kubelet_node import Kubelet
+    from podqos.reading.files import Rendering
 
 Parser = argparse._ActionsContainer  # noqa: SLF001 - what a parser and a group of options have in common
 _DEFAULT = version_text(RECORDED)
@@ -136,10 +136,16 @@ def add_scenario_argument(
     parser.add_argument("scenario", nargs="?", metavar=metavar, help=about)
 
 
-def add_recursive_option(parser: Parser) -> None:
-    """Declare ``-R``, which changes nothing: who knows kubectl types it."""
-    about = "accepted because kubectl needs it; directories are always read recursively"
-    parser.add_argument("-R", "--recursive", action="store_true", help=about)
+def add_render_option(parser: Parser, about: str) -> None:
+    """Declare ``--render``, which does what ``about`` says."""
+    parser.add_argument("--render", action="store_true", help=f"{about} (default: skip them)")
+
+
+def rendering_of(arguments: argparse.Namespace) -> Rendering:
+    """Return which kustomizations and charts a command renders."""
+    from podqos.reading.files import Rendering
+
+    return Rendering(arguments.render, tuple(getattr(arguments, "kustomize", ())))
 
 
 def add_engine_options(parser: Parser, default: str | None, about: str) -> None:
@@ -212,9 +218,8 @@ def cpu_option(text: str, option: str, example: str = "16") -> Quantity:
 
 
 def _quantity(text: str, option: str, example: str) -> Quantity:
-    """Read an amount as people write it, where that can mean one thing only: ``64 GiB``, ``2 cores``."""
     try:
-        return Quantity.parse(plain_amount(text))
+        return Quantity.parse(text.strip())
     except InvalidQuantity as error:
         is_unknown = text.strip().lower() in _UNKNOWN
         fix = "leave the option out if it is unknown" if is_unknown else error.fix or example

@@ -26,10 +26,16 @@ FOR_PEOPLE = ("text", "table", "wide")
 Value = TypeVar("Value", bound=msgspec.Struct)
 
 
-def add_output_options(parser: argparse.ArgumentParser, formats: Sequence[str], value: str, about: str = "") -> None:
+def add_output_options(
+    parser: argparse.ArgumentParser,
+    formats: Sequence[str],
+    value: str | Callable[[argparse.Namespace], str],
+    about: str = "",
+) -> None:
     """Declare ``-o`` (the first format is the default), ``--no-headers``, ``--schema`` and ``--color``.
 
-    ``value`` names the type that ``-o json`` prints, as ``package.module:Type``: it is imported only where needed.
+    ``value`` names the type that ``-o json`` prints, as ``package.module:Type``: it is imported only where needed. A
+    function returns the name where the type depends on other options.
     Every command has ``-o wide``; where it is not one of ``formats``, it is the table or text with nothing cut.
     """
     widened = "wide" if "wide" in formats else "table" if "table" in formats else formats[0]

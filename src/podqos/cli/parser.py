@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -17,7 +18,8 @@ FILES = "files"
 """The attribute with a command's manifests, given with -f or without."""
 LOGS = "logs"
 """The attribute with a command's logs."""
-_RAW = ("--helm-args", "--kustomize-args")
+_RECURSIVE = ("-R", "--recursive")
+"""Accepted because who knows kubectl types it: directories are always read with all below them."""
 _MOST_LISTED = 12
 _NUMBER = re.compile(r"invalid int value: (.*)")
 # Formats of kubectl that are small languages.
@@ -30,6 +32,33 @@ _SEVERITIES = {
     **dict.fromkeys(("none", "off", "no", "false"), "never"),
 }
 
+# What podqos leaves to other programs and commands, by the option or subcommand that people look for.
+_INSTEAD = {
+    "podqos scenario from-cluster": "`podqos scenario new NAME --from-cluster` writes it",
+    "podqos policy init": "docs/how-to/policy.md has a policy to begin with",
+    "podqos guard explain": "`podqos guard journal` has each decision and its figures",
+    **dict.fromkeys(("podqos node install", "podqos guard install"), "deploy/systemd has a unit to adapt"),
+    "podqos node run --runtime": "containers are plain processes: for images use a kubelet, k3s or `podman kube play`",
+    "--order": "pods queue by priority, as in the scheduler",
+    **dict.fromkeys(
+        ("--values", "--set", "--helm-args", "--render-timeout"),
+        "give what Helm prints: `helm template … | podqos check -`",
+    ),
+    "--kustomize-args": "give what kustomize prints: `kubectl kustomize … | podqos check -`",
+    "podqos advise --node": "`podqos thresholds --advise` advises kubelet settings",
+    "--ask": "describe workloads with annotations or --describe FILE",
+    "--price": "multiply the change in requests (-o csv) by what your nodes cost",
+    "--prometheus-tenant": "write --prometheus-header X-Scope-OrgID:TENANT",
+    "--prometheus-insecure": "give the CA with --prometheus-ca",
+    **dict.fromkeys(
+        ("--prometheus-user", "--prometheus-password-file"),
+        "write --prometheus-header Authorization:@FILE; the file has `Basic` and the base64 of user:password",
+    ),
+    **dict.fromkeys(("--kind", "--name"), "name the object as KIND/NAME, such as deploy/web, or select with -l"),
+    **dict.fromkeys(("-w", "--watch"), "run the command under `watch`, or open `podqos ui`"),
+    "--results": "finished runs are not kept; `> FILE` keeps what is printed",
+}
+
 
 class CommandParser(argparse.ArgumentParser):
     """A parser that accepts no abbreviations and raises errors."""
@@ -40,14 +69,21 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]  # noqa: ANN401
         """Parse a command line; files may come before, between and after the options."""
-        arguments, rest = self.parse_known_args(None if args is None else _joined(args), namespace)
+        given = sys.argv[1:] if args is None else args
+        split = [part for word in given for part in (("-R", f"-{word[2:]}") if word.startswith("-Rf") else (word,))]
+        arguments, rest = self.parse_known_args(split, namespace)
         parsers = self.chosen(arguments)
         see = f"see `{parsers[-1].prog} --help`"
+        if "--filename" in {name for parser in parsers for name in parser._option_string_actions}:  # noqa: SLF001
+            rest = [each for each in rest if each not in _RECURSIVE]
         options = [each for each in rest if each.startswith("-") and each not in {"-", "--"}]
         if options:
             name = options[0].partition("=")[0]
             known = [action for parser in parsers for action in parser._option_string_actions]  # noqa: SLF001
-            raise InvalidOption(f"unknown option {name}", fix=did_you_mean(name, known, see))
+            raise InvalidOption(
+                f"unknown option {name}",
+                fix=_INSTEAD.get(f"{parsers[-1].prog} {name}", _INSTEAD.get(name)) or did_you_mean(name, known, see),
+            )
         words = [each for each in rest if each != "--"]
         if words:
             taken = [
@@ -83,8 +119,15 @@ class CommandParser(argparse.ArgumentParser):
         listed = f"one of {', '.join(choices)}" if len(choices) <= _MOST_LISTED else f"see `{self.prog} --help`"
         where = "/".join(action.option_strings) or str(action.metavar or action.dest)
         meant = _SEVERITIES.get(str(value).lower(), str(value))
+        if gone := subcommands(action) and _INSTEAD.get(f"{self.prog} {value}"):
+            raise InvalidOption(f"invalid value {value!r}", where=where, fix=gone)
         if str(value).startswith(_TEMPLATES) and "json" in choices:
             raise InvalidOption(f"invalid value {value!r}", where=where, fix="pipe -o json to jq")
+        if value == "html" and "json" in choices:
+            raise InvalidOption(f"invalid value {value!r}", where=where, fix="`podqos ui … --html FILE` writes a page")
+        if value == "helm" and "kustomize" in choices:
+            fix = "charts name their values differently: write the advised amounts into yours"
+            raise InvalidOption(f"invalid value {value!r}", where=where, fix=fix)
         raise InvalidOption(
             f"invalid value {value!r}",
             where=where,
@@ -100,17 +143,6 @@ class CommandParser(argparse.ArgumentParser):
             for parser in subcommands(action, getattr(arguments, action.dest)).values()
         ]
         return [self, *(parser for parsers in below for parser in parsers)]
-
-
-def _joined(words: Sequence[str]) -> list[str]:
-    """Return a command line with the arguments of other programs tied to their option: they may begin with a dash."""
-    joined: list[str] = []
-    for word in words:
-        if joined and joined[-1] in _RAW:
-            joined[-1] += f"={word}"
-        else:
-            joined.append(word)
-    return joined
 
 
 def formatter(prog: str) -> argparse.HelpFormatter:

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
-from podqos.cli.options import add_choice_option, add_recursive_option, add_version_option
+from podqos.cli.options import add_choice_option, add_version_option
 from podqos.cli.output import add_output_options
 from podqos.cli.parser import FILES
 from podqos.policy.model import Action
@@ -16,7 +16,6 @@ def add_cel_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos policy cel``."""
     about = "policies: a file, a directory (all YAML and JSON below it), or - for standard input; may be repeated"
     parser.add_argument("-f", "--filename", dest=FILES, metavar="FILE|DIR|-", action="append", help=about)
-    add_recursive_option(parser)
     about = "strictest action for workloads and CronJobs (default: a warning, if their pods are validated as well)"
     add_choice_option(parser, "--workloads", Action, about)
     about = (
@@ -59,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         return EXIT_BAD_INPUT
     policies = [*given, *(policy.policy for policy in objects.own_policies)]
     if not policies:
-        fix = "give a file with kind: Policy, apiVersion: podqos.dev/v1alpha1; `podqos policy init` writes one"
+        fix = "give a file with kind: Policy, apiVersion: podqos.dev/v1alpha1; docs/how-to/policy.md has one"
         raise InputError("no policy found", where="-f", fix=fix)
     wish = Wish(
         profile=profile,

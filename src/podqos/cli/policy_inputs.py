@@ -9,9 +9,8 @@ from msgspec.structs import replace
 from podqos.advice.checks.configuration import demands_of
 from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments
 from podqos.cli.inputs import stored_policies
-from podqos.cli.options import stated_classes
+from podqos.cli.options import rendering_of, stated_classes
 from podqos.cli.progress import progress_line
-from podqos.cli.rendering import rendering_of
 from podqos.cli.selecting import select, selection_of
 from podqos.errors import InvalidOption
 from podqos.objects.files import STDIN, Inputs

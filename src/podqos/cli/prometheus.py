@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
     from podqos.reading.queried_usage import LabelMatcher, QueriedUsage, UsageQuery
 
 TOKEN_VARIABLE = "PODQOS_PROMETHEUS_TOKEN"  # noqa: S105 - the name of a variable
-PASSWORD_VARIABLE = "PODQOS_PROMETHEUS_PASSWORD"  # noqa: S105 - likewise
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_TENANT = "X-Scope-OrgID"
 
 
 def add_prometheus_options(parser: Parser, since: str) -> None:
@@ -39,20 +36,10 @@ def add_prometheus_options(parser: Parser, since: str) -> None:
     add_list_option(prometheus, "--prometheus-label", "NAME=VALUE", about)
     about = f"a file with a bearer token (or the token itself in {TOKEN_VARIABLE})"
     prometheus.add_argument("--prometheus-token-file", metavar="FILE", default="", help=about)
-    about = "the user for basic authentication"
-    prometheus.add_argument("--prometheus-user", metavar="NAME", default="", help=about)
-    about = f"a file with that user's password (or the password itself in {PASSWORD_VARIABLE})"
-    prometheus.add_argument("--prometheus-password-file", metavar="FILE", default="", help=about)
-    about = f"the tenant of Mimir, Cortex or Thanos, sent as {_TENANT}"
-    prometheus.add_argument("--prometheus-tenant", metavar="ID", default="", help=about)
-    about = "an additional HTTP header; a value of @FILE is read from that file"
+    about = "an HTTP header, such as X-Scope-OrgID:team-a for a tenant; a value of @FILE is read from that file"
     add_list_option(prometheus, "--prometheus-header", "NAME:VALUE", about)
     about = "CA certificates to trust, in PEM (default: this machine's)"
     prometheus.add_argument("--prometheus-ca", metavar="FILE", default="", help=about)
-    about = "accept any certificate: a man in the middle can read the credentials and forge answers"
-    prometheus.add_argument("--prometheus-insecure", action="store_true", help=about)
-    about = "how long to wait for an answer before splitting the query (default: 2m)"
-    prometheus.add_argument("--prometheus-timeout", metavar="DURATION", help=about)
 
 
 def queried(
@@ -81,23 +68,19 @@ def usage_query(
     from podqos.reading.queried_usage import UsageQuery
 
     end = time.time() if arguments.end is None else _moment(arguments.end, "--to", time.time())
-    query = UsageQuery(
+    return UsageQuery(
         access=_access(arguments),
         start_seconds=_moment(arguments.begin, "--from", end),
         end_seconds=end,
         namespaces=(arguments.namespace,) if arguments.namespace else namespaces,
         matchers=[_matcher(text) for text in arguments.prometheus_label],
         with_kills=with_kills,
-        timeout_seconds=_timeout(arguments.prometheus_timeout),
     )
-    if arguments.prometheus_insecure:
-        print("podqos: warning: --prometheus-insecure: the server's certificate is not verified", file=sys.stderr)
-    return query
 
 
 def _refuse_alone(arguments: argparse.Namespace) -> None:
     """Reject options about a Prometheus that is not given."""
-    for name in ("token_file", "user", "password_file", "tenant", "header", "ca", "label", "insecure", "timeout"):
+    for name in ("token_file", "header", "ca", "label"):
         if getattr(arguments, f"prometheus_{name}"):
             option = f"--prometheus-{name.replace('_', '-')}"
             raise InvalidOption("no Prometheus given", where=option, fix="add --prometheus URL")
@@ -106,37 +89,25 @@ def _refuse_alone(arguments: argparse.Namespace) -> None:
 def _access(arguments: argparse.Namespace) -> PrometheusAccess:
     from podqos.cluster.prometheus import PrometheusAccess
 
-    user, token_file = arguments.prometheus_user, arguments.prometheus_token_file
-    is_named = user or "@" in arguments.prometheus.partition("://")[2].partition("/")[0]
+    token_file = arguments.prometheus_token_file
+    is_named = "@" in arguments.prometheus.partition("://")[2].partition("/")[0]
     token = "" if token_file or is_named else _token(os.environ.get(TOKEN_VARIABLE, "").strip(), TOKEN_VARIABLE)
-    if user and token_file:
-        what = "--prometheus-token-file and --prometheus-user cannot be combined"
-        raise InvalidOption(what, fix="give one of them")
-    if arguments.prometheus_password_file and not user:
-        raise InvalidOption(
-            "the user name is missing", where="--prometheus-password-file", fix="add --prometheus-user NAME"
-        )
     if token_file:
         _token(_secret(token_file, "--prometheus-token-file"), "--prometheus-token-file")
     headers = [_header(text) for text in arguments.prometheus_header]
-    if arguments.prometheus_tenant:
-        headers.append((_TENANT, _header_value(arguments.prometheus_tenant, "--prometheus-tenant")))
     names = [name.lower() for name, _ in headers]
     for name in names:
         if names.count(name) > 1:
             raise InvalidOption(f"{name} is given twice", where="--prometheus-header", fix="give it once")
-    if "authorization" in names and (user or token_file):
-        what = "an Authorization header cannot be combined with a token or a user"
+    if "authorization" in names and token_file:
+        what = "an Authorization header cannot be combined with a token"
         raise InvalidOption(what, where="--prometheus-header", fix="give one of them")
     return PrometheusAccess(
         url=arguments.prometheus,
         token="" if "authorization" in names else token,
         token_file=token_file,
-        username=user,
-        password=_password(arguments) if user else "",
         headers=tuple(headers),
         ca_data=_authority(arguments.prometheus_ca),
-        is_insecure=arguments.prometheus_insecure,
     )
 
 
@@ -146,16 +117,6 @@ def _token(text: str, where: str) -> str:
             "not a valid bearer token", where=where, fix="a token is one line of ASCII characters without spaces"
         )
     return text
-
-
-def _password(arguments: argparse.Namespace) -> str:
-    if arguments.prometheus_password_file:
-        return _secret(arguments.prometheus_password_file, "--prometheus-password-file")
-    password = os.environ.get(PASSWORD_VARIABLE)
-    if password is None:
-        fix = f"add --prometheus-password-file FILE, or set {PASSWORD_VARIABLE}"
-        raise InvalidOption("the password is missing", where="--prometheus-user", fix=fix)
-    return password
 
 
 def _secret(path: str, option: str) -> str:
@@ -204,20 +165,6 @@ def _matcher(text: str) -> LabelMatcher:
         return read_matcher(text)
     except InputError as error:
         raise InvalidOption(error.what, where="--prometheus-label", fix=error.fix) from None
-
-
-def _timeout(text: str | None) -> float | None:
-    if text is None:
-        return None
-    from podqos.manifest.times import parse_duration_us
-
-    try:
-        seconds = parse_duration_us(text) / SECOND_US
-    except InputError as error:
-        raise InvalidOption(error.what, where="--prometheus-timeout", fix=error.fix) from None
-    if seconds <= 0:
-        raise InvalidOption("a timeout of zero", where="--prometheus-timeout", fix="write 30s, or 2m")
-    return seconds
 
 
 def _moment(text: str, option: str, before: float) -> float:

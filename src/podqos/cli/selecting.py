@@ -6,13 +6,12 @@ import argparse
 import sys
 
 from podqos.cli.cluster import add_cluster_options
-from podqos.cli.options import Parser, add_class_options, add_list_option, add_recursive_option
+from podqos.cli.options import Parser, add_class_options, add_render_option
 from podqos.cli.parser import FILES
-from podqos.cli.rendering import add_rendering_options
 from podqos.errors import InvalidOption
 from podqos.model.selector import LabelSelector
 from podqos.objects.objects import Objects
-from podqos.objects.selection import Selection, kind_named, parse_selector
+from podqos.objects.selection import Selection, parse_selector
 from podqos.wording import counted
 
 
@@ -29,14 +28,13 @@ def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = 
         action="append",
         help="manifests: a file, a directory (all YAML and JSON below it), or - for standard input; may be repeated",
     )
-    add_recursive_option(parser)
     about = (
         "render a kustomization or a Helm chart and read the result (kubectl kustomize, kustomize build, helm template)"
     )
     parser.add_argument(
         "-k", "--kustomize", metavar="DIR", action="append", default=[], help=f"{about}; may be repeated"
     )
-    add_rendering_options(parser, "render every kustomization and chart below the directories of -f")
+    add_render_option(parser, "render every kustomization and chart below the directories of -f")
     add_cluster_options(parser)
     add_class_options(parser)
     _add_selection_options(parser.add_argument_group("which workloads to report (the others still count)"))
@@ -50,20 +48,17 @@ def _add_selection_options(parser: Parser) -> None:
     parser.add_argument("-n", "--namespace", metavar="NAME", help=about)
     about = "only workloads with these labels, as in kubectl: app=web,tier!=cache,'env in (a,b)'"
     parser.add_argument("-l", "--selector", metavar="SELECTOR", type=parse_selector, help=about)
-    add_list_option(parser, "--kind", "KIND", "only workloads of this kind, such as Deployment or deploy")
-    add_list_option(parser, "--name", "PATTERN", "only workloads with this name or pattern, such as 'web-*'")
 
 
 def selection_of(arguments: argparse.Namespace) -> Selection | None:
     """Return which workloads a command reports; None for all."""
     objects = tuple(getattr(arguments, "objects", ()))
     known = getattr(arguments, "context_namespace", "default")
-    chooses = arguments.namespace is not None or arguments.selector or arguments.kind or arguments.name or objects
+    chooses = arguments.namespace is not None or arguments.selector or objects
     if not chooses and known == "default":
         return None
     selector = arguments.selector or LabelSelector()
-    kinds = tuple(map(kind_named, arguments.kind))
-    return Selection(arguments.namespace, selector, kinds, tuple(arguments.name), objects, known)
+    return Selection(arguments.namespace, selector, objects, known)
 
 
 def select(objects: Objects, selection: Selection | None) -> Objects:
@@ -85,6 +80,6 @@ def say_left_out(chosen: int, others: int, noun: str = "workload") -> None:
     """Print how many workloads the options leave out; raise if they leave out all."""
     if not chosen and others:
         fix = "widen the selection; -o name without selectors lists all names"
-        raise InvalidOption(f"none of {counted(others, noun)} matches", where="-n, -l, --kind, --name", fix=fix)
+        raise InvalidOption(f"none of {counted(others, noun)} matches", where="-n, -l, KIND/NAME", fix=fix)
     if others:
         print(f"{others} of {counted(chosen + others, noun)} not shown; they still count", file=sys.stderr)

@@ -7,7 +7,14 @@ from functools import partial
 
 from podqos.answers.cluster_state import cluster_state
 from podqos.answers.node_state import NodeState
-from podqos.cli.cluster import arguments_name_cluster, cluster_of, node_argument, node_part, profile_of
+from podqos.cli.cluster import (
+    arguments_name_cluster,
+    cluster_of,
+    node_argument,
+    node_part,
+    object_arguments,
+    profile_of,
+)
 from podqos.cli.inputs import given_files, read_objects
 from podqos.cli.options import add_node_memory_option, add_value_option, amount_or_zero_option, stated_classes
 from podqos.cli.problems import print_problems
@@ -47,12 +54,13 @@ def state_of(
     ``refuse_impossible``: usage above a limit is an error; otherwise it counts as the limit.
     """
     node_argument(arguments)
+    object_arguments(arguments)
     if arguments.snapshot is not None:
         _refuse_more(arguments, "--snapshot")
     if arguments.snapshot is not None and not is_cluster_snapshot(read_bytes(arguments.snapshot)):
         profile = LATEST if arguments.kubernetes_version is None else parse_version(arguments.kubernetes_version)
         if selection_of(arguments) is not None:
-            raise InvalidOption("--snapshot and -n, -l, --kind, --name cannot be combined", fix="give -f or --pods")
+            raise InvalidOption("--snapshot and -n, -l, KIND/NAME cannot be combined", fix="give -f or --pods")
         return read_state(arguments.snapshot, refuse_impossible=refuse_impossible), profile, 0
     if arguments_name_cluster(arguments):
         _refuse_more(arguments, "a cluster")
@@ -99,10 +107,10 @@ def _state_of_files(
     if arguments.stats is None:
         rows = None if arguments.usage is None else usage_option(arguments.usage)
         inputs = given_files(arguments, "look at", in_order_of_apply=True)
-        objects = read_objects(inputs, stated_classes(arguments), selection)
+        objects = read_objects(inputs, stated_classes(arguments), selection, version=profile.version)
         make = partial(node_state, usage=rows, refuse_impossible=refuse_impossible, kubelet=kubelet)
     else:
-        objects = read_objects(arguments.pods, selection=selection)
+        objects = read_objects(arguments.pods, selection=selection, version=profile.version)
         make = partial(kubelet_state, stats=arguments.stats)
     try:
         state = make(

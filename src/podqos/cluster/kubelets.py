@@ -70,8 +70,8 @@ class Kubelets:
     def __init__(self, cluster: Cluster) -> None:
         """Set up without querying."""
         self._cluster = cluster
-        self._is_proxied = True
-        """True until the proxy turns out to be forbidden, which then applies to all nodes."""
+        self._unproxied: set[str] = set()
+        """The nodes whose proxy is forbidden: RBAC can allow it for some of them (``resourceNames``)."""
         self._reached = 0
         self._failures: list[Unreachable] = []
         """Kubelets queried directly: how many answered, and why others did not."""
@@ -112,7 +112,7 @@ class Kubelets:
             raise BadAnswer(str(error)) from error
 
     def _get(self, node: str, path: str, query: Query) -> bytes:
-        if self._is_proxied:
+        if node not in self._unproxied:
             asked = question("get", NODES, subresource="proxy")
             try:
                 way = f"{NODES.path(name=node, subresource='proxy')}/{path}"
@@ -120,7 +120,7 @@ class Kubelets:
             except Forbidden:
                 if self._cluster.access.user.impersonate:
                     raise  # a kubelet knows no impersonation: it would answer to someone else
-                self._is_proxied = False
+                self._unproxied.add(node)
         return self._get_directly(node, path, query)
 
     def _get_directly(self, node: str, path: str, query: Query) -> bytes:

@@ -62,14 +62,10 @@ class PrometheusAccess(Struct, frozen=True, kw_only=True):
     """May contain a user, a password and a path."""
     token: str = ""
     token_file: str = ""
-    username: str = ""
-    password: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     """Headers sent with every request, such as the tenant's."""
     ca_data: str = ""
     """Certificates in PEM; by default, this machine's are trusted."""
-    is_insecure: bool = False
-    """Whether to accept any certificate."""
 
     def __repr__(self) -> str:
         """Return nothing secret: what is printed in a traceback ends up in logs."""
@@ -114,11 +110,11 @@ class Prometheus:
         user = User(
             token=access.token,
             token_file=access.token_file,
-            username=access.username or address.username,
-            password=access.password or address.password,
+            username=address.username,
+            password=address.password,
         )
         self._client = Client(
-            Access(server, user=user, ca_data=access.ca_data, is_insecure=access.is_insecure),
+            Access(server, user=user, ca_data=access.ca_data),
             patience=patience,
             headers=access.headers,
         )

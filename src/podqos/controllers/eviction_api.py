@@ -13,7 +13,6 @@ countHealthyPods, updatePdbStatus). The disruption controller is taken to be up 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
 
 from msgspec import Struct
 
@@ -47,26 +46,6 @@ class BudgetStatus(Struct, frozen=True, gc=False):
     """Why the controller cannot say what is allowed, which allows nothing."""
 
 
-class EvictionOutcome(StrEnum):
-    """What the API server does with an eviction."""
-
-    DELETED = "Deleted"
-    TOO_MANY_REQUESTS = "TooManyRequests"
-    """429: not now."""
-    FAILED = "Failed"
-    """500: not at all."""
-
-
-class EvictionAnswer(Struct, frozen=True, gc=False):
-    """The answer to an eviction."""
-
-    outcome: EvictionOutcome
-    message: str = ""
-    """In the API server's words."""
-    status: BudgetStatus | None = None
-    """Of the budget that refuses."""
-
-
 def covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
     """Whether a budget covers a pod for the eviction API: an empty selector covers every pod of its namespace."""
     selector = budget.spec.selector
@@ -95,20 +74,33 @@ def budget_status(budget: PodDisruptionBudget, pods: Iterable[BudgetedPod]) -> B
     return BudgetStatus(budget, healthy, desired, max(0, healthy - desired) if expected > 0 else 0)
 
 
-def eviction_answer(*, needs_budget: bool, is_ready: bool, budgets: Sequence[BudgetStatus]) -> EvictionAnswer:
-    """Return what the API server answers; ``budgets`` are those that cover the pod."""
-    if not needs_budget or not budgets:
-        return EvictionAnswer(EvictionOutcome.DELETED)
+class EvictionRefusal(Struct, frozen=True, gc=False):
+    """Why the API server does not evict a pod."""
+
+    budget: str
+    """The one that refuses; of several that cover the pod, all."""
+    healthy: int
+    desired: int
+    message: str
+    """In the API server's words."""
+
+
+def eviction_refusal(*, is_ready: bool, budgets: Sequence[BudgetStatus]) -> EvictionRefusal | None:
+    """Return why the API server does not evict a pod; ``budgets`` are those that cover it."""
+    if not budgets:
+        return None
     if len(budgets) > 1:
-        return EvictionAnswer(EvictionOutcome.FAILED, SEVERAL)
+        names = " and ".join(status.budget.metadata.name for status in budgets)
+        return EvictionRefusal(names, budgets[0].healthy, budgets[0].desired, SEVERAL)
     (status,) = budgets
     if not is_ready:
         always = status.budget.spec.unhealthy_pod_eviction_policy == _ALWAYS_ALLOW
         if always or (status.healthy >= status.desired > 0):
-            return EvictionAnswer(EvictionOutcome.DELETED)
+            return None
     if status.allowed > 0:
-        return EvictionAnswer(EvictionOutcome.DELETED)
-    return EvictionAnswer(EvictionOutcome.TOO_MANY_REQUESTS, f"{VIOLATES} {_cause(status)}", status)
+        return None
+    message = f"{VIOLATES} {_cause(status)}"
+    return EvictionRefusal(status.budget.metadata.name, status.healthy, status.desired, message)
 
 
 def _cause(status: BudgetStatus) -> str:

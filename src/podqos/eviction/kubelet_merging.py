@@ -55,7 +55,7 @@ def merged_settings(
     try:
         check_alone(settings)
     except InvalidConfiguration as error:
-        raise InvalidConfiguration(error.what, where=f"{where}: {error.where}", fix=error.fix) from None
+        raise error.placed(lambda field: f"{where}: {field}") from None
     return settings
 
 

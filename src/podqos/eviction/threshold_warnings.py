@@ -13,7 +13,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from podqos.eviction.signals import Signal
-from podqos.eviction.thresholds import Threshold, parse_thresholds
+from podqos.eviction.thresholds import Threshold, effective_eviction_hard, parse_thresholds
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
@@ -37,6 +37,8 @@ class WarningKind(StrEnum):
     """A share of zero, or not a number: nothing is ever less."""
     MEMORY_UNWATCHED = "MemoryUnwatched"
     """No hard threshold for memory: naming any other drops the default."""
+    DISK_UNWATCHED = "DiskUnwatched"
+    """No threshold for free space on a disk: naming any other drops the defaults."""
     ABOVE_CAPACITY = "AboveCapacity"
     """More free inodes or process ids than the node has: the threshold is met from the start, and stays met."""
     SWAP_HIDES_PRESSURE = "SwapHidesPressure"
@@ -95,6 +97,7 @@ def threshold_warnings(
         *_about_grace_periods(settings, thresholds),
         *_without_effect(thresholds),
         *_memory_unwatched(thresholds),
+        *_disk_unwatched(settings, profile),
         *_above_capacity(thresholds, capacities or {}),
         *_swap(settings, swap_bytes, profile),
     )
@@ -139,6 +142,13 @@ def _without_effect(thresholds: list[Threshold]) -> Iterator[ThresholdWarning]:
 def _memory_unwatched(thresholds: list[Threshold]) -> Iterator[ThresholdWarning]:
     if not any(threshold.signal is Signal.MEMORY and threshold.is_hard for threshold in thresholds):
         yield ThresholdWarning(WarningKind.MEMORY_UNWATCHED, Signal.MEMORY)
+
+
+def _disk_unwatched(settings: KubeletConfiguration, profile: Profile) -> Iterator[ThresholdWarning]:
+    """Find disks that nothing watches. With 0% or 100% somebody says that it is meant, as with no threshold at all."""
+    named = {*effective_eviction_hard(settings, profile), *settings.eviction_soft}
+    if settings.eviction_hard and not named & {Signal.NODEFS, Signal.IMAGEFS}:
+        yield ThresholdWarning(WarningKind.DISK_UNWATCHED, Signal.NODEFS)
 
 
 _INODES_OF = {Signal.NODEFS_INODES: Signal.NODEFS, Signal.IMAGEFS_INODES: Signal.IMAGEFS}

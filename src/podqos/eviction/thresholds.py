@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.errors import InvalidConfiguration, InvalidQuantity
 from podqos.eviction.signals import Layout, Signal, containerfs_follows
 from podqos.model.go_text import divide_float32, parse_duration_ns, parse_float32
-from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.kubelet_config import KubeletConfiguration, duration_fix
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 
@@ -114,6 +115,31 @@ def parse_thresholds(settings: KubeletConfiguration, profile: Profile = LATEST) 
             if threshold.signal is Signal.MEMORY and threshold.is_hard
         ]
     return tuple(parsed)
+
+
+def threshold_errors(settings: KubeletConfiguration, profile: Profile = LATEST) -> Iterator[InvalidConfiguration]:
+    """Yield all for which ``parse_thresholds`` raises: every statement is tried by itself."""
+    nothing = KubeletConfiguration(eviction_hard={})
+    tries = [
+        replace(nothing, **{section: {name: text}})
+        for section, statements in (
+            ("eviction_hard", settings.eviction_hard or {}),
+            ("eviction_soft_grace_period", settings.eviction_soft_grace_period),
+            ("eviction_minimum_reclaim", settings.eviction_minimum_reclaim),
+        )
+        for name, text in statements.items()
+    ]
+    tries += [
+        # An invalid grace period is one, too, and is told by its own try.
+        replace(nothing, eviction_soft={name: text}, eviction_soft_grace_period=dict.fromkeys(given, "1m"))
+        for name, text in settings.eviction_soft.items()
+        for given in [[name] if name in settings.eviction_soft_grace_period else []]
+    ]
+    for tried in tries:
+        try:
+            parse_thresholds(tried, profile)
+        except InvalidConfiguration as error:
+            yield error
 
 
 def effective_eviction_hard(settings: KubeletConfiguration, profile: Profile = LATEST) -> dict[str, str]:
@@ -258,4 +284,4 @@ def _parse_duration(where: str, text: str) -> int:
     try:
         return parse_duration_ns(text)
     except ValueError as error:
-        raise InvalidConfiguration(str(error), where=where, fix="write a duration such as 30s or 1m30s") from None
+        raise InvalidConfiguration(str(error), where=where, fix=duration_fix(text)) from None

@@ -16,8 +16,9 @@ from podqos.agent.guard_status import RateLimit
 from podqos.agent.journal import By, Kind, decode
 from podqos.errors import InputError
 from podqos.guard.settings import STOP_FILE, GuardSettings
+from podqos.host.storage.journal_file import journal_files
 
-_TAIL_BYTES = 1 << 20
+_EVICTED = Kind.EVICTED.encode()
 
 
 class HeldBack(StrEnum):
@@ -96,16 +97,17 @@ class Brakes:
 
 
 def earlier_evictions(journal: Path, since_us: int) -> Iterator[int]:
-    """Yield the times of evictions at the end of the journal."""
-    try:
-        with journal.open("rb") as stream:
-            stream.seek(max(0, journal.stat().st_size - _TAIL_BYTES))
-            tail = stream.read()
-    except OSError:
-        return
-    lines = tail.splitlines()
-    for line in lines[1:] if len(tail) == _TAIL_BYTES else lines:
-        with contextlib.suppress(InputError):
-            for entry in decode(line):
-                if entry.kind is Kind.EVICTED and entry.by is By.GUARD and entry.time_us > since_us:
-                    yield entry.time_us
+    """Yield the times of evictions in the journal, in whichever of its files they are."""
+    for file in journal_files(journal):
+        try:
+            if file.stat().st_mtime_ns < since_us * 1000:
+                continue
+            with file.open("rb") as stream:
+                lines = [line for line in stream if _EVICTED in line]
+        except OSError:
+            continue
+        for line in lines:
+            with contextlib.suppress(InputError):
+                for entry in decode(line):
+                    if entry.kind is Kind.EVICTED and entry.by is By.GUARD and entry.time_us > since_us:
+                        yield entry.time_us

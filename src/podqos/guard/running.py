@@ -48,6 +48,7 @@ from podqos.guard.world import GuardWorld
 from podqos.host.api.http_server import HttpServer
 from podqos.host.linux.background import Background
 from podqos.host.linux.capabilities import detect
+from podqos.host.linux.cgroupfs import why_no_signals
 from podqos.host.linux.loop import Debounce
 from podqos.host.linux.procfs import Procfs
 from podqos.host.linux.psi import PressureWatch
@@ -185,12 +186,13 @@ class Guard(AgentShell):
 
     def _see_processes(self) -> None:
         """Refuse to enforce where no pod can be killed; in shadow mode, say so before somebody enforces."""
-        if not self.cgroups.hides_processes():
-            return
-        what = "the processes of pods cannot be seen and killed from this container (give its pod hostPID: true)"
-        if self.settings.enforce:
+        what = why_no_signals()
+        if not what and self.cgroups.hides_processes():
+            what = "the processes of pods cannot be seen and killed from this container (give its pod hostPID: true)"
+        if what and self.settings.enforce:
             raise HostError(what)
-        self._lacks(what)
+        if what:
+            self._lacks(what)
 
     def _open_acting(self, cluster: Cluster | None) -> None:
         """Prepare evictions; an earlier guard's evictions are continued in any case."""

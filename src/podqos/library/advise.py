@@ -27,19 +27,17 @@ def advise(
     *,
     samples: SamplesOf = (),
     descriptions: DescriptionsOf = (),
-    describe: answer.Describe | None = None,
     **options: Unpack[answer.AdviceKeywords],
 ) -> AdviceReport:
     """Advise class, priority and sizes of every workload that something is known about.
 
-    A workload is described by its annotations, by ``descriptions``, or by ``describe``, which is asked about those that
-    are not; one that is described but not among the objects is new. ``samples`` are what containers used. Options are
-    ``goal``, ``prices``, ``node_count`` nodes of ``node_capacity``, ``node_memory_bytes``, ``kubelet`` and ``profile``.
+    A workload is described by its annotations or by ``descriptions``; one that is described but not among the objects
+    is new. ``samples`` are what containers used. Options are
+    ``goal``, ``node_count`` nodes of ``node_capacity``, ``node_memory_bytes``, ``kubelet`` and ``profile``.
     """
     request = answer.AdviceRequest(
         samples=_read(samples, read_samples),
         descriptions=_read(descriptions, read_descriptions),
-        describe=describe,
         **options,
     )
     return answer.advise(objects, request)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from podqos.answers import blast_radius as answers
 from podqos.answers.blast_radius import BlastKeywords, BlastRequest, scenario_ground, snapshot_ground
 from podqos.answers.workers import Workers
-from podqos.library.engines.fan_out import fan_out, in_copy, usable_cores
+from podqos.library.parallel import fan_out, usable_cores
 from podqos.objects.spreading import Progress
 from podqos.sim.blast import BlastRadius, nodes_now
 from podqos.sim.scenario.scenario import Scenario
@@ -38,8 +37,7 @@ def blast(
         slow_bytes_per_second=slow_bytes_per_second, fast_bytes_per_second=fast_bytes_per_second, **options
     )
     if isinstance(source, Scenario):
-        # The memory needed to find out where pods are is freed with the copy.
-        ground = scenario_ground(source, in_copy(partial(nodes_now, source)), request)
+        ground = scenario_ground(source, nodes_now(source), request)
     else:
         ground = snapshot_ground(source, request)
     return answers.blast(ground, request, Workers(fan_out, cores or usable_cores(), progress))

@@ -6,7 +6,8 @@ from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.gate import Gate
 from podqos.answers.check import Checked, CheckRequest
 from podqos.answers.findings import CheckReport
-from podqos.library.many_files import over_cores
+from podqos.library.node_state import Usage, usage_rows
+from podqos.library.parallel import over_cores
 from podqos.objects.files import file_behind
 from podqos.objects.objects import Objects
 from podqos.objects.spreading import Progress
@@ -19,13 +20,15 @@ def check(
     gate: Gate | None = None,
     *,
     resized: Objects | None = None,
+    usage: Usage | None = None,
 ) -> CheckReport:
     """Return what is found about objects, where, what follows from it, and what to write instead.
 
-    ``gate`` says what is reported, known and ignored. ``resized`` are workloads of ``objects`` with
-    other resources, as they are to be resized in place. What is wrong with the files is among the problems of both.
+    ``gate`` says what is reported, known and ignored. ``resized`` are workloads of ``objects`` with other resources, as
+    they are to be resized in place, ``usage`` what their pods use (a usage file, or its rows). What is wrong with the
+    files is among the problems of both.
     """
-    return run_checks(objects, options, gate, resized=resized).report
+    return run_checks(objects, options, gate, resized=resized, usage=usage).report
 
 
 def run_checks(
@@ -34,6 +37,7 @@ def run_checks(
     gate: Gate | None = None,
     *,
     resized: Objects | None = None,
+    usage: Usage | None = None,
     progress: Progress | None = None,
     tries_all: bool = False,
 ) -> Checked:
@@ -45,6 +49,7 @@ def run_checks(
         options=options or CheckOptions(),
         gate=gate,
         resized=resized,
+        usage=usage_rows(usage) or (),
         tries_all=tries_all,
         paths={source.path: relative_path(file_behind(source.path) or source.path, gate.folder) for source in sources},
     )

@@ -1,4 +1,4 @@
-"""``scenario from-cluster``: a cluster as it is now, as a scenario.
+"""``scenario new --from-cluster``: a cluster as it is now, as a scenario.
 
 Every pod runs under its own name on its own node, and goes on using what it uses now. A pod that a controller made is
 replaced as the controller would: by way of the scheduler, or, of a DaemonSet and of the kubelet itself, on its node.

@@ -1,8 +1,7 @@
-"""How much CPU each pod gets when all use as much as they can, by default on this machine."""
+"""How much CPU each pod gets when all use as much as they can."""
 
 from __future__ import annotations
 
-import os
 from fractions import Fraction
 
 from podqos.answers import cpu as answers
@@ -25,13 +24,12 @@ def cpu(
 ) -> CpuReport:
     """Return what each pod of a node wants and gets.
 
-    ``cores`` are the node's, by default all of this machine; of those the daemons use what ``kubelet`` reserves, as far
-    as the kernel gives it to them. ``node`` chooses among the pods of several. Raises InputError where there are no
-    pods.
+    ``cores`` are the node's, by default those of its Node, or 16; of those the daemons use what ``kubelet`` reserves,
+    as far as the kernel gives it to them. ``node`` chooses among the pods of several. Raises InputError where there are
+    no pods.
     """
     request = CpuRequest(
-        cores=(os.cpu_count() or 1) if cores is None else cores,
-        is_this_machine=cores is None,
+        cores=cores,
         node=node,
         kubelet=kubelet,
         cgroup_version=cgroup_version,

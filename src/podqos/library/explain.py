@@ -30,7 +30,7 @@ from podqos.answers.explain import (
     together,
 )
 from podqos.controls import cell
-from podqos.library.many_files import are_worth_forking
+from podqos.library.parallel import are_worth_forking
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.objects.assumptions import policy_scopes, scoped_policies
@@ -82,7 +82,6 @@ def explain_files(
 ) -> ExplainedFiles:
     """Explain the pods of files, in their order; all cores work where that pays."""
     files = inputs.files
-    request = replace(request, skips_services=True)
     is_large = not request.policies and STDIN not in inputs.paths and are_worth_forking(inputs.paths)
     if is_large and len(files) == 1 and detail is Detail.DECISIONS and not inputs.problems and not request.selection:
         nodes = options.nodes()
@@ -131,7 +130,7 @@ class _ManyFiles:
         detail: Detail,
         progress: Progress | None,
     ) -> None:
-        from podqos.library.engines.fan_out import usable_cores
+        from podqos.library.parallel import usable_cores
 
         self._inputs = inputs
         self._files = {file.path: file for file in inputs.files}
@@ -168,7 +167,7 @@ class _ManyFiles:
 
     def _named_holders(self) -> set[str]:
         """Return the files that hold what counts for other files, as far as a search finds them."""
-        from podqos.library.engines.fan_out import fan_out
+        from podqos.library.parallel import fan_out
 
         named = chain.from_iterable(fan_out(_with_kinds, self._pieces, self._cores))
         files = [self._files[path] for path in named]
@@ -181,7 +180,7 @@ class _ManyFiles:
 
     def _fan_out(self, nodes: ExplainedNodes, objects: Objects) -> Iterator[_Piece]:
         """Yield what all pieces give, each with the policies and Nodes that apply to it."""
-        from podqos.library.engines.fan_out import fan_out
+        from podqos.library.parallel import fan_out
 
         without, nowhere = self._options.nodes(), objects_of((), self._request)
         applies_to_all = (
@@ -253,7 +252,7 @@ def _groups(files: Sequence[InputFile], request: LoadRequest) -> Iterator[Object
 
 def _explained_parts(path: str, settings: ExplainSettings) -> list[_Piece]:
     """Return what the parts of a large list give; nothing where the file has to be read as a whole."""
-    from podqos.library.engines.fan_out import fan_out, usable_cores
+    from podqos.library.parallel import fan_out, usable_cores
     from podqos.reading.large_list import cut
 
     parts = cut(path, usable_cores())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podqos.answers import overview as answers
-from podqos.library.many_files import over_cores
+from podqos.library.parallel import over_cores
 from podqos.model.profile import Profile
 from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.spreading import Progress

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from podqos.answers import policies as answers
 from podqos.answers.policies import PolicyKeywords, PolicyReport, PolicyRequest
-from podqos.library.many_files import over_cores
+from podqos.library.parallel import over_cores
 from podqos.objects.objects import Objects
 from podqos.objects.spreading import Progress
 from podqos.policy.model import Policy

@@ -36,6 +36,7 @@ from podqos.host.node.settings import HostSettings
 from podqos.host.runtimes.process import ProcessRuntime
 from podqos.kernel.memory import machine
 from podqos.library.numbers import positive_number
+from podqos.library.parallel import usable_cores
 from podqos.manifest.plain import Plain
 from podqos.model.pod import Container, Pod
 from podqos.model.quantity import Quantity
@@ -89,7 +90,7 @@ def rehearse(
     """
     left_out = unrehearsable(scenario)
     remove_leftovers()
-    cores = Fraction(1000 * (os.cpu_count() or 1), scenario.nodes[0].spec.cpu_milli)
+    cores = Fraction(1000 * usable_cores(), scenario.nodes[0].spec.cpu_milli)
     part = positive_number(scale, naming("scale"), "fraction up to 1", "1/32", most=1)
     small = scaled(
         scenario,
@@ -143,7 +144,7 @@ def on_this_machine(scenario: Scenario, version: CgroupVersion, *, fast_path: bo
         for workload in scenario.workloads
         if not _is_only_scheduled(workload)
     )
-    return replace(scenario, nodes=nodes, workloads=workloads)
+    return replace(scenario, nodes=nodes, workloads=workloads, autoscalers=())
 
 
 def _is_only_scheduled(workload: ScenarioWorkload) -> bool:
@@ -192,11 +193,13 @@ def unrehearsable(scenario: Scenario) -> list[str]:
     demands = [demand for workload in scenario.workloads for each in workload.demands for demand in each.values()]
     for what, found in (
         ("page cache", any(_is_used(demand.active_file_bytes, demand.inactive_file_bytes) for demand in demands)),
-        ("disk", any(_is_used(demand.rootfs_bytes, demand.logs_bytes) or demand.volumes for demand in demands)),
+        ("disk", any(_is_used(demand.rootfs_bytes, demand.logs_bytes) for demand in demands)),
+        ("volumes", any(demand.volumes for demand in demands)),
         ("cpu", any(_is_used(demand.cpu_milli) for demand in demands)),
         ("containers that exit on their own", any(demand.ends for demand in demands)),
         ("services", any(demand.service is not None for demand in demands)),
         ("schedules of CronJobs", any(map(_is_only_scheduled, scenario.workloads))),
+        ("autoscalers", scenario.has_actors),
         ("events", bool(scenario.happenings or scenario.workload_changes)),
     ):
         if found:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from podqos.agent.journal import Kind
 from podqos.agent.reasons import OOMKill, OOMLevel
 from podqos.errors import HostError, InvalidArgument
-from podqos.library.engines.engines import PER_CORE
+from podqos.library.parallel import PER_CORE
 from podqos.library.split_run import note_taker, noted, recorded, split_run
 from podqos.naming import naming
 from podqos.sim.node.notes import NoteTaker

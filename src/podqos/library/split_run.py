@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from podqos.library.engines.engines import carried_out, dask_address, job_count
+from podqos.library.parallel import carried_out, dask_address, job_count
 from podqos.reading.spilled_journal import SpilledJournal
 from podqos.sim.cluster.cluster import LeavesShard
 from podqos.sim.node.notes import NoteTaker

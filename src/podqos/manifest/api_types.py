@@ -1,7 +1,7 @@
 """Every field of pods and workloads, at every depth. Written by ``tools/api_types.py``; do not edit.
 
 Source: the OpenAPI documents of a Kubernetes 1.36 API server, k8s.io/api/{core,apps,batch}/v1/types.go,
-apimachinery's meta/v1.
+apimachinery's meta/v1. What is new in 1.37 (evictionResponders, bindMountOptions, …) is added from its types.go.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ CephFSVolumeSource: monitors=[]string path=string readOnly=bool secretFile=strin
  user=string
 CinderVolumeSource: fsType=string readOnly=bool secretRef=v1.LocalObjectReference volumeID=string
 ClusterTrustBundleProjection: labelSelector=v1.LabelSelector name=string optional=bool path=string signerName=string
+ user=int64
 ConfigMapEnvSource: name=LocalObjectReference>string optional=bool
 ConfigMapKeySelector: key=string name=LocalObjectReference>string optional=bool
 ConfigMapProjection: items=[]v1.KeyToPath name=LocalObjectReference>string optional=bool
-ConfigMapVolumeSource: defaultMode=int32 items=[]v1.KeyToPath name=LocalObjectReference>string optional=bool
+ConfigMapVolumeSource: defaultMode=int32 defaultUser=int64 items=[]v1.KeyToPath name=LocalObjectReference>string
+ optional=bool
 Container: args=[]string command=[]string env=[]v1.EnvVar envFrom=[]v1.EnvFromSource image=string
  imagePullPolicy=v1.PullPolicy lifecycle=v1.Lifecycle livenessProbe=v1.Probe name=string ports=[]v1.ContainerPort
  readinessProbe=v1.Probe resizePolicy=[]v1.ContainerResizePolicy resources=v1.ResourceRequirements
@@ -76,9 +78,9 @@ DeploymentStatus: availableReplicas=int32 collisionCount=int32 conditions=[]v1.D
 DeploymentStrategy: rollingUpdate=v1.RollingUpdateDeployment type=v1.DeploymentStrategyType
 DownwardAPIProjection: items=[]v1.DownwardAPIVolumeFile
 DownwardAPIVolumeFile: fieldRef=v1.ObjectFieldSelector mode=int32 path=string
- resourceFieldRef=v1.ResourceFieldSelector
-DownwardAPIVolumeSource: defaultMode=int32 items=[]v1.DownwardAPIVolumeFile
-EmptyDirVolumeSource: medium=v1.StorageMedium sizeLimit=resource.Quantity
+ resourceFieldRef=v1.ResourceFieldSelector user=int64
+DownwardAPIVolumeSource: defaultMode=int32 defaultUser=int64 items=[]v1.DownwardAPIVolumeFile
+EmptyDirVolumeSource: medium=v1.StorageMedium mode=int32 sizeLimit=resource.Quantity
 EnvFromSource: configMapRef=v1.ConfigMapEnvSource prefix=string secretRef=v1.SecretEnvSource
 EnvVar: name=string value=string valueFrom=v1.EnvVarSource
 EnvVarSource: configMapKeyRef=v1.ConfigMapKeySelector fieldRef=v1.ObjectFieldSelector fileKeyRef=v1.FileKeySelector
@@ -99,6 +101,7 @@ EphemeralContainer: args=EphemeralContainerCommon>[]string command=EphemeralCont
  volumeDevices=EphemeralContainerCommon>[]v1.VolumeDevice volumeMounts=EphemeralContainerCommon>[]v1.VolumeMount
  workingDir=EphemeralContainerCommon>string
 EphemeralVolumeSource: volumeClaimTemplate=v1.PersistentVolumeClaimTemplate
+EvictionResponder: name=string priority=int32
 ExecAction: command=[]string
 FCVolumeSource: fsType=string lun=int32 readOnly=bool targetWWNs=[]string wwids=[]string
 FileKeySelector: key=string optional=bool path=string volumeName=string
@@ -106,10 +109,11 @@ FlexVolumeSource: driver=string fsType=string options=map[string]string readOnly
  secretRef=v1.LocalObjectReference
 FlockerVolumeSource: datasetName=string datasetUUID=string
 GCEPersistentDiskVolumeSource: fsType=string partition=int32 pdName=string readOnly=bool
-GRPCAction: port=int32 service=string
+GRPCAction: mode=v1.GRPCMode port=int32 service=string
 GitRepoVolumeSource: directory=string repository=string revision=string
 GlusterfsVolumeSource: endpoints=string path=string readOnly=bool
-HTTPGetAction: host=string httpHeaders=[]v1.HTTPHeader path=string port=intstr.IntOrString scheme=v1.URIScheme
+HTTPGetAction: host=string httpHeaders=[]v1.HTTPHeader path=string port=intstr.IntOrString protocol=v1.HTTPProtocol
+ scheme=v1.URIScheme
 HTTPHeader: name=string value=string
 HostAlias: hostnames=[]string ip=string
 HostIP: ip=string
@@ -129,7 +133,7 @@ JobStatus: active=int32 completedIndexes=string completionTime=v1.Time condition
  failedIndexes=string ready=int32 startTime=v1.Time succeeded=int32 terminating=int32
  uncountedTerminatedPods=v1.UncountedTerminatedPods
 JobTemplateSpec: metadata=v1.ObjectMeta spec=v1.JobSpec
-KeyToPath: key=string mode=int32 path=string
+KeyToPath: key=string mode=int32 path=string user=int64
 LabelSelector: matchExpressions=[]v1.LabelSelectorRequirement matchLabels=map[string]string
 LabelSelectorRequirement: key=string operator=v1.LabelSelectorOperator values=[]string
 Lifecycle: postStart=v1.LifecycleHandler preStop=v1.LifecycleHandler stopSignal=v1.Signal
@@ -177,7 +181,7 @@ PodAffinityTerm: labelSelector=v1.LabelSelector matchLabelKeys=[]string mismatch
 PodAntiAffinity: preferredDuringSchedulingIgnoredDuringExecution=[]v1.WeightedPodAffinityTerm
  requiredDuringSchedulingIgnoredDuringExecution=[]v1.PodAffinityTerm
 PodCertificateProjection: certificateChainPath=string credentialBundlePath=string keyPath=string keyType=string
- maxExpirationSeconds=int32 signerName=string userAnnotations=map[string]string
+ maxExpirationSeconds=int32 signerName=string user=int64 userAnnotations=map[string]string
 PodCondition: lastProbeTime=v1.Time lastTransitionTime=v1.Time message=string observedGeneration=int64 reason=string
  status=v1.ConditionStatus type=v1.PodConditionType
 PodDNSConfig: nameservers=[]string options=[]v1.PodDNSConfigOption searches=[]string
@@ -203,6 +207,7 @@ PodSecurityContext: appArmorProfile=v1.AppArmorProfile fsGroup=int64 fsGroupChan
  windowsOptions=v1.WindowsSecurityContextOptions
 PodSpec: activeDeadlineSeconds=int64 affinity=v1.Affinity automountServiceAccountToken=bool containers=[]v1.Container
  dnsConfig=v1.PodDNSConfig dnsPolicy=v1.DNSPolicy enableServiceLinks=bool ephemeralContainers=[]v1.EphemeralContainer
+ evictionResponders=[]v1.EvictionResponder
  hostAliases=[]v1.HostAlias hostIPC=bool hostNetwork=bool hostPID=bool hostUsers=bool hostname=string
  hostnameOverride=string imagePullSecrets=[]v1.LocalObjectReference initContainers=[]v1.Container nodeName=string
  nodeSelector=map[string]string os=v1.PodOS overhead=v1.ResourceList preemptionPolicy=v1.PreemptionPolicy
@@ -226,7 +231,7 @@ PreferredSchedulingTerm: preference=v1.NodeSelectorTerm weight=int32
 Probe: exec=ProbeHandler>v1.ExecAction failureThreshold=int32 grpc=ProbeHandler>v1.GRPCAction
  httpGet=ProbeHandler>v1.HTTPGetAction initialDelaySeconds=int32 periodSeconds=int32 successThreshold=int32
  tcpSocket=ProbeHandler>v1.TCPSocketAction terminationGracePeriodSeconds=int64 timeoutSeconds=int32
-ProjectedVolumeSource: defaultMode=int32 sources=[]v1.VolumeProjection
+ProjectedVolumeSource: defaultMode=int32 defaultUser=int64 sources=[]v1.VolumeProjection
 QuobyteVolumeSource: group=string readOnly=bool registry=string tenant=string user=string volume=string
 RBDVolumeSource: fsType=string image=string keyring=string monitors=[]string pool=string readOnly=bool
  secretRef=v1.LocalObjectReference user=string
@@ -260,12 +265,12 @@ SeccompProfile: localhostProfile=string type=v1.SeccompProfileType
 SecretEnvSource: name=LocalObjectReference>string optional=bool
 SecretKeySelector: key=string name=LocalObjectReference>string optional=bool
 SecretProjection: items=[]v1.KeyToPath name=LocalObjectReference>string optional=bool
-SecretVolumeSource: defaultMode=int32 items=[]v1.KeyToPath optional=bool secretName=string
+SecretVolumeSource: defaultMode=int32 defaultUser=int64 items=[]v1.KeyToPath optional=bool secretName=string
 SecurityContext: allowPrivilegeEscalation=bool appArmorProfile=v1.AppArmorProfile capabilities=v1.Capabilities
  privileged=bool procMount=v1.ProcMountType readOnlyRootFilesystem=bool runAsGroup=int64 runAsNonRoot=bool
  runAsUser=int64 seLinuxOptions=v1.SELinuxOptions seccompProfile=v1.SeccompProfile
  windowsOptions=v1.WindowsSecurityContextOptions
-ServiceAccountTokenProjection: audience=string expirationSeconds=int64 path=string
+ServiceAccountTokenProjection: audience=string expirationSeconds=int64 path=string user=int64
 SleepAction: seconds=int64
 StatefulSet: apiVersion=TypeMeta>string kind=TypeMeta>string metadata=v1.ObjectMeta spec=v1.StatefulSetSpec
  status=v1.StatefulSetStatus
@@ -313,8 +318,8 @@ Volume: awsElasticBlockStore=VolumeSource>v1.AWSElasticBlockStoreVolumeSource
  scaleIO=VolumeSource>v1.ScaleIOVolumeSource secret=VolumeSource>v1.SecretVolumeSource
  storageos=VolumeSource>v1.StorageOSVolumeSource vsphereVolume=VolumeSource>v1.VsphereVirtualDiskVolumeSource
 VolumeDevice: devicePath=string name=string
-VolumeMount: mountPath=string mountPropagation=v1.MountPropagationMode name=string readOnly=bool
- recursiveReadOnly=v1.RecursiveReadOnlyMode subPath=string subPathExpr=string
+VolumeMount: bindMountOptions=[]v1.BindMountOption mountPath=string mountPropagation=v1.MountPropagationMode name=string
+ readOnly=bool recursiveReadOnly=v1.RecursiveReadOnlyMode subPath=string subPathExpr=string
 VolumeMountStatus: mountPath=string name=string readOnly=bool recursiveReadOnly=v1.RecursiveReadOnlyMode
  volumeStatus=v1.VolumeStatus
 VolumeProjection: clusterTrustBundle=v1.ClusterTrustBundleProjection configMap=v1.ConfigMapProjection

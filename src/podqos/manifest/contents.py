@@ -26,9 +26,7 @@ class Other(Struct, frozen=True):
     kind: str
     api_version: str
     metadata: ObjectMeta
-    """Empty if the document was not parsed."""
     place: Place
-    is_parsed: bool = True
 
 
 class RefusedDocument(Struct, frozen=True):
@@ -71,8 +69,8 @@ class Reading(Struct, frozen=True):
 
     @property
     def has_policies(self) -> bool:
-        """Whether it holds a kind that affects admission; these are always parsed."""
-        return any(other.is_parsed and is_policy(other.kind, other.api_version) for other in self.others)
+        """Whether it holds a kind that affects admission."""
+        return any(is_policy(other.kind, other.api_version) for other in self.others)
 
 
 class Collector:
@@ -128,11 +126,6 @@ class Collector:
         """Report that a document cannot be read, or, unless it must be in order, that part of it counts for nothing."""
         severity = Severity.WARNING if problem.keeps_value and not is_strict else Severity.ERROR
         self.add_problem(FieldProblem((), problem.what, problem.fix, severity), problem.position)
-
-    def add_unparsed(self, kind: str, api_version: str, place: Place) -> None:
-        """Add an object that need not be parsed."""
-        self._documents += 1
-        self._others.append(Other(kind, api_version, ObjectMeta(), place, is_parsed=False))
 
     def name_for_snippet(self) -> str:
         """Return a name for the next object without one: the file's, numbered from the second on."""

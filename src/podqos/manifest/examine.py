@@ -127,6 +127,7 @@ class Examination:
 
     ``fields`` names the only fields that a struct of the model may have in a manifest; ``readers`` are for types that
     are written in a way of their own. A reader reports what it cannot read and returns what goes into the model.
+    ``refused`` says of names that are no fields why not, and how to do without.
     """
 
     def __init__(
@@ -135,10 +136,12 @@ class Examination:
         is_live: bool,
         fields: Mapping[type, frozenset[str]] = _FIELDS,
         readers: Mapping[type, Reader] | None = None,
+        refused: Mapping[str, tuple[str, str]] = {},
     ) -> None:
         self._is_live = is_live
         self._fields = fields
         self._readers = readers or {}
+        self._refused = refused
         self.findings: list[FieldProblem] = []
 
     def report(self, path: FieldPath, what: str, fix: str = "", severity: Severity = Severity.ERROR) -> None:
@@ -195,7 +198,8 @@ class Examination:
         found = len(self.findings)
         for name, item in value.items():
             if known is not None and name not in known:
-                self._report_value((*path, name), name, f'unknown field "{name}"', suggestion(name, known))
+                unknown = f'unknown field "{name}"', suggestion(name, known)
+                self._report_value((*path, name), name, *self._refused.get(name, unknown))
             elif name in fields and item is not None:
                 cleaned[name] = self._clean(item, fields[name], (*path, name))
         if schema.forbid_unknown_fields and len(self.findings) == found:

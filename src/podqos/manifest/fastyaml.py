@@ -107,7 +107,7 @@ _BATCH = 1 << 18
 _LONGEST_LINE = 1_000_000  # matching takes up to a hundred times as many bytes as a line has characters
 
 
-def has_odd_characters(data: bytes, text: str) -> bool:
+def _has_odd_characters(data: bytes, text: str) -> bool:
     """Whether a text, which ``data`` encodes, has characters that no plain document has."""
     return bool(data.translate(None, _COMMON_CHARACTERS)) and _ODD_CHARACTER.search(text) is not None
 
@@ -122,7 +122,7 @@ def tokens(data: bytes, *, skims: bool = False) -> Iterator[Token]:
         text = data.decode()
     except UnicodeDecodeError:
         raise NotPlain from None
-    if has_odd_characters(data, text):
+    if _has_odd_characters(data, text):
         raise NotPlain
     if len(text) > _LONGEST_LINE and max(map(len, text.split("\n"))) > _LONGEST_LINE:
         raise NotPlain

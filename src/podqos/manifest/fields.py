@@ -4,7 +4,7 @@ The API server rejects unknown fields in new objects; so do we, because a misspe
 ``initContainer:`` would otherwise change the answer silently. Objects that come from an API server may be newer
 than these tables, so there only ``resources`` is held to its fields.
 
-Source: Kubernetes v1.36 staging/src/k8s.io/api/core/v1/types.go.
+Source: Kubernetes v1.37 staging/src/k8s.io/api/core/v1/types.go.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ POD_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 
 POD_SPEC_FIELDS = frozenset({
     "activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig", "dnsPolicy",
-    "enableServiceLinks", "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork", "hostPID", "hostUsers",
+    "enableServiceLinks", "ephemeralContainers", "evictionResponders", "hostAliases",
+    "hostIPC", "hostNetwork", "hostPID", "hostUsers",
     "hostname", "hostnameOverride", "imagePullSecrets", "initContainers", "nodeName", "nodeSelector", "os",
     "overhead", "preemptionPolicy", "priority", "priorityClassName", "readinessGates", "resourceClaims",
     "resources", "restartPolicy", "runtimeClassName", "schedulerName", "schedulingGates", "schedulingGroup",

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from podqos.errors import InputError, InvalidConfiguration
 from podqos.manifest.kinds import is_kubelet
 from podqos.manifest.plain import FieldPath, Plain, format_path, parse_path
+from podqos.manifest.problems import Position
 from podqos.model.kubelet_config import API_VERSION, KIND, KubeletConfiguration, kubelet_configuration
 from podqos.model.kubelet_flags import arguments_from_words, fields_from_arguments, flag_of
 from podqos.model.kubelet_ignored import Ignored, Reader, ignored_settings
@@ -96,22 +97,42 @@ def holds_settings(value: Plain) -> bool:
 
 def kubelet_settings_in(source: str, data: bytes) -> KubeletSettings:
     """Return the one kubelet's settings in a text; ``source`` is the name to report it under."""
+    try:
+        return settings_in(source, data)
+    except InvalidConfiguration as error:
+        raise located(error, source, data) from None
+
+
+def settings_in(source: str, data: bytes) -> KubeletSettings:
+    """Return the same; errors about settings name their place in the document only."""
     from podqos.manifest.documents import plain_documents  # not wanted where only a notation is asked for
 
-    try:
-        found = [
-            settings
-            for document in plain_documents(source, data)
-            if (settings := kubelet_settings(document.value)) is not None
-        ]
-    except InvalidConfiguration as error:
-        where = ": ".join(filter(None, (source, error.where)))
-        raise InvalidConfiguration(error.what, where=where, fix=error.fix) from None
+    documents = plain_documents(source, data)
+    found = [settings for each in documents if (settings := kubelet_settings(each.value)) is not None]
     if not found:
         raise InputError("contains no kubelet configuration", where=source, fix=_HOW)
     if len(found) > 1:
         raise InputError(f"contains {len(found)} kubelet configurations", where=source, fix="use one per file")
     return found[0]
+
+
+def located(error: InvalidConfiguration, source: str, data: bytes) -> InvalidConfiguration:
+    """Return the errors of the one kubelet's settings in a text with file, line and column."""
+    from podqos.manifest.documents import plain_documents
+
+    document = next(document for document in plain_documents(source, data) if holds_settings(document.value))
+
+    def position(where: str) -> Position:
+        return document.locate(parse_path(where.replace('"', "")))
+
+    ordered = InvalidConfiguration.of(sorted(error.all, key=lambda each: position(each.where)))
+    assert ordered is not None
+
+    def placed(where: str) -> str:
+        line, column = position(where)
+        return f"{source}:{line}:{column}: {where}".removesuffix(": ")
+
+    return ordered.placed(placed)
 
 
 def _notation(value: Mapping[str, Plain]) -> Notation | None:
@@ -147,7 +168,10 @@ def _read(document: dict[str, Plain], notation: Notation) -> KubeletSettings:
             {**identity, **fields}, "", is_defaulted=notation is not Notation.ARGUMENTS
         )
     except InvalidConfiguration as error:
-        raise InvalidConfiguration(error.what, where=notation.place(error.where), fix=error.fix) from None
+        refused = error.placed(notation.place)
+        if isinstance(error.rest, KubeletConfiguration):
+            refused.rest = KubeletSettings(error.rest, notation)
+        raise refused from None
     return KubeletSettings(configuration, notation, fields, arguments, other_flags)
 
 

@@ -11,7 +11,6 @@ from itertools import islice
 from podqos.manifest.fastpositions import nearest, plain_positions
 from podqos.manifest.fastyaml import NotPlain, read_plain
 from podqos.manifest.jsonreading import JSONLocator, JSONObjects
-from podqos.manifest.long_lists import LongList, long_list
 from podqos.manifest.plain import FieldPath, Plain, parse_path
 from podqos.manifest.problems import Position
 from podqos.manifest.strictyaml import Document, read_documents
@@ -30,7 +29,7 @@ class Lookup:
         self._json_objects: dict[Chunk, JSONObjects] = {}
         self._json_locators: dict[Chunk, JSONLocator] = {}
         self._positions: dict[Chunk, dict[FieldPath, Position] | None] = {}
-        self._list: tuple[Chunk, Plain | LongList] | None = None
+        self._list: tuple[Chunk, Plain] | None = None
         """The list that was read last: its objects are asked for one after the other."""
 
     def chunk_text(self, chunk: Chunk) -> bytes:
@@ -56,14 +55,11 @@ class Lookup:
     def _value(self, place: Place) -> Plain:
         if place.chunk.notation == "json":
             return self._json(place.chunk).plain(place.path)
-        path = place.path
         try:
             value = self._yaml_value(place)
-            if isinstance(value, LongList):
-                value, path = value.item(int(path[1])), path[2:]
         except NotPlain:
             value = self._document(place).value
-        for step in path:
+        for step in place.path:
             value = value[step]  # type: ignore[index] # a place is a path that exists
         return value
 
@@ -90,15 +86,14 @@ class Lookup:
         key = _FIRST_KEY.match(self._text, chunk.start, chunk.end)
         return chunk.origin[0] + key[0].count(b"\n") if key else 0
 
-    def _yaml_value(self, place: Place) -> Plain | LongList:
-        """Return the document of a place, or the long list that has it; raise ``NotPlain`` if it is not plain."""
+    def _yaml_value(self, place: Place) -> Plain:
+        """Return the document of a place; raise ``NotPlain`` if it is not plain."""
         chunk = place.chunk
         if (chunk, place.document) in self._documents:
             return self._documents[chunk, place.document].value
         if place.path and self._list is not None and self._list[0] == chunk:
             return self._list[1]
-        text = self._text[chunk.start : chunk.end]
-        value = (long_list(text) if place.path[:1] == ("items",) else None) or read_plain(text)
+        value = read_plain(self._text[chunk.start : chunk.end])
         if place.path:
             self._list = chunk, value
         return value

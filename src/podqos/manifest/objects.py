@@ -12,7 +12,6 @@ from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from podqos.manifest.decode import convert
 from podqos.manifest.fields import CONTAINER_LISTS, POD_SPEC_FIELDS
@@ -30,7 +29,6 @@ from podqos.manifest.kinds import (
     meant_holder,
     type_by_field,
 )
-from podqos.manifest.ordinary import is_ordinary
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import FieldProblem, Severity
 from podqos.manifest.snippets import Snippet, snippet_in
@@ -204,7 +202,7 @@ def _thorough(holder: PodHolder, value: dict[str, Plain]) -> Interpretation:
     if any(finding.severity is Severity.ERROR for finding in findings):
         return Interpretation(findings=findings)
     workload = _build(holder, {**cleaned, "apiVersion": value.get("apiVersion")})
-    return Interpretation(replace(workload, is_ordinary=_is_ordinary(holder, value)), findings)
+    return Interpretation(workload, findings)
 
 
 def _has_unknown_fields(spec: dict[str, Plain]) -> bool:
@@ -259,18 +257,16 @@ def _build(holder: PodHolder, value: dict[str, Plain], *, full_status: bool = Fa
     if holder.kind in BATCH:
         job = convert(_at(value, holder.pod_path[:-1]), JobSpec)
         cron = convert(_mapping(value, "spec"), CronJobSpec) if holder.kind == CRON_JOB else None
-    needs_selector = holder.kind in SELECTING and value.get("apiVersion") == holder.api_version
+    selects = holder.kind in SELECTING and value.get("apiVersion") == holder.api_version
     return Workload(
         holder.kind,
         metadata,
         Pod(pod_metadata, template.spec),
         ".".join(holder.pod_path),
         scale.pods,
-        selector=scale.selector if needs_selector else None,
-        needs_selector=needs_selector,
+        selector=scale.selector if selects else None,
         job=job,
         cron=cron,
-        is_ordinary=_is_ordinary(holder, value),
     )
 
 
@@ -284,11 +280,6 @@ def _pod(metadata: ObjectMeta, spec: PodSpec, status: Plain, *, full_status: boo
 
 
 _IN_SPEC = ("spec", "template")
-
-
-def _is_ordinary(holder: PodHolder, value: dict[str, Plain]) -> bool:
-    """Whether there is nothing around a template to judge; in an older version nothing is judged."""
-    return not holder.pod_path or value.get("apiVersion") != holder.api_version or is_ordinary(holder.kind, value)
 
 
 def _at(value: dict[str, Plain], path: tuple[str, ...]) -> dict[str, Plain]:

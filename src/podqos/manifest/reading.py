@@ -1,8 +1,9 @@
 """Read a manifest: every pod in it, everything else it holds, and everything wrong with it.
 
-A text is split into chunks (``text``). Unless it need not be parsed (``unparsed``), a chunk becomes plain values
-(``fastyaml`` or ``strictyaml``; ``jsonreading``), and these become objects and workloads (``objects``). YAML with
-something to report is read again by the strict parser, which knows positions.
+A text is split into chunks (``text``). A chunk becomes plain values (``fastyaml`` or ``strictyaml``;
+``jsonreading``), and these become objects and workloads (``objects``). YAML with something to report is read again by
+the strict parser, which knows positions. So it is with every document, also one that holds neither pods nor policies:
+kubectl fails on it if it is broken.
 
 A manifest that lost its indentation, as when copied from a page, is one error instead of what follows from it. The
 sign is a key of ``metadata`` that is next to it instead of below. Such a text is sometimes broken YAML and sometimes
@@ -19,12 +20,10 @@ from msgspec.structs import replace
 
 from podqos.manifest.contents import Collector, Reading
 from podqos.manifest.fastyaml import NotPlain, read_plain
-from podqos.manifest.long_lists import long_list
 from podqos.manifest.objects import interpret, objects_in
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import FieldProblem, Position, Severity, SyntaxProblem, position_at
-from podqos.manifest.text import Chunk, Place, begins_like_json, chunks, normalise
-from podqos.manifest.unparsed import unparsed_type
+from podqos.manifest.text import Chunk, begins_like_json, chunks, normalise
 
 NO_DOCUMENTS = "contains no documents"
 _OF_OBJECTS = "apiVersion"
@@ -36,11 +35,10 @@ _BESIDE_METADATA = re.compile(
 )
 
 
-def read(source: str, data: bytes, *, skips_services: bool = False, full_statuses: bool = False) -> Reading:
+def read(source: str, data: bytes, *, full_statuses: bool = False) -> Reading:
     """Return everything in the text ``data``; ``source`` is the name to report it under.
 
-    ``skips_services``: Services are not needed, and not parsed. ``full_statuses``: pods that an API server keeps are
-    ``FatedPod``, where their status is in order.
+    ``full_statuses``: pods that an API server keeps are ``FatedPod``, where their status is in order.
     """
     collector = Collector(source)
     try:
@@ -62,11 +60,7 @@ def read(source: str, data: bytes, *, skips_services: bool = False, full_statuse
             if not_json is not None:  # kubectl then tries YAML, too: {"kind": Pod, …}
                 _read_yaml_strictly(text, replace(chunk, notation="yaml"), collector, not_json)
         else:
-            unparsed = unparsed_type(text, chunk, skips_services=skips_services)
-            if unparsed is None:
-                _read_yaml(text, chunk, collector, full_statuses=full_statuses)
-            else:
-                collector.add_unparsed(*unparsed, Place(chunk))
+            _read_yaml(text, chunk, collector, full_statuses=full_statuses)
     if collector.is_empty:
         collector.add_problem(FieldProblem((), NO_DOCUMENTS, severity=Severity.WARNING), (1, 1))
     return collector.reading()
@@ -76,9 +70,8 @@ def _read_yaml(text: bytes, chunk: Chunk, collector: Collector, *, full_statuses
     own = text[chunk.start : chunk.end]
     plain = Collector("")
     try:
-        listed = long_list(own)
-        value = read_plain(own, skims=True) if listed is None else listed.envelope
-        objects = objects_in(value, name=collector.name_for_snippet) if listed is None else listed.objects()
+        value = read_plain(own, skims=True)
+        objects = objects_in(value, name=collector.name_for_snippet)
         is_plain = not (_key_beside_metadata(value) or _has_marks(value))
         for found in objects if is_plain else ():
             what = interpret(found, full_status=full_statuses)

@@ -12,11 +12,12 @@ GCHeapHardLimit in hexadecimal.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.errors import InvalidQuantity
 from podqos.manifest.plain import Plain
@@ -24,7 +25,7 @@ from podqos.model.quantity import Quantity
 
 _MARKS = (
     # Options of Java, by themselves or in a variable such as JAVA_TOOL_OPTIONS, KAFKA_HEAP_OPTS or MAX_HEAP_SIZE.
-    *(b"-Xmx", b"-XX:Max", b"_OPT", b"HEAP"),
+    *(b"-Xm", b"-XX:Max", b"_OPT", b"HEAP"),
     *(b"-old-space", b"_old_space", b"GOMEMLIMIT", b"GCHeap"),
     # shared_buffers, innodb-buffer-pool-size
     *(b"maxmemory", b"memcached", b"buffer", b"wiredTiger"),
@@ -32,8 +33,10 @@ _MARKS = (
 """What every text has that says how much memory a runtime uses. Few, because all of a text is searched for each."""
 
 # The two that are written most, as they are written mostly.
-_USUAL = re.compile(rb"""GOMEMLIMIT"?\n[ ]+value:[ ]["']?([0-9]+)([KMG])iB["']?\n|-Xmx([0-9]+)([kmgKMG])(?=["' \n])""")
-_USUAL_MARKS = frozenset({b"GOMEMLIMIT", b"-Xmx", b"_OPT"})
+_USUAL = re.compile(
+    rb"""GOMEMLIMIT"?\n[ ]+value:[ ]["']?([0-9]+)([KMG])iB["']?\n|-Xm[sx]([0-9]+)([kmgKMG])(?=["' \n])"""
+)
+_USUAL_MARKS = frozenset({b"GOMEMLIMIT", b"-Xm", b"_OPT"})
 _LARGEST_JAVA_SHARE = Fraction(80, 100)
 
 
@@ -61,7 +64,7 @@ def mention(text: bytes, among: Sequence[bytes] = _MARKS) -> Mention | None:
     if not marks:
         return None
     usual = _USUAL.findall(text) if _USUAL_MARKS.issuperset(marks) else []
-    named = text.count(b"GOMEMLIMIT") + text.count(b"-Xmx")
+    named = text.count(b"GOMEMLIMIT") + text.count(b"-Xm")
     if not usual or len(usual) != named or (b"_OPT" in marks and b"valueFrom" in text):
         return Mention(marks)
     go = [int(number) * _BINARY[unit.decode().lower()] for number, unit, _, _ in usual if number]
@@ -166,6 +169,8 @@ _VALUE = r"""["']?([^\s"';&|})\\,]+)"""
 _OPTIONS = (
     _Option(Runtime.JAVA, re.compile(rf"-(?:Xmx|XX:MaxHeapSize=){_VALUE}"), _java),
     _Option(Runtime.JAVA, re.compile(rf"-XX:MaxRAMPercentage={_VALUE}"), _decimal(1000), is_share=True),
+    _Option(Runtime.JAVA, re.compile(rf"-XX:MaxRAM={_VALUE}"), _java),
+    _Option(Runtime.JAVA, re.compile(rf"-(?:Xms|XX:InitialHeapSize=){_VALUE}"), _java),
     _Option(Runtime.NODE, re.compile(rf"--max[-_]old[-_]space[-_]size[= ]{_VALUE}"), _decimal(1 << 20)),
     _Option(Runtime.GO, re.compile(rf"\bGOMEMLIMIT={_VALUE}"), _in(_GO)),
     _Option(Runtime.REDIS, re.compile(rf"--maxmemory[= ]+{_VALUE}"), _in(_REDIS, any_case=True)),
@@ -194,11 +199,39 @@ _VARIABLES: Mapping[str, tuple[Runtime, Callable[[str], int | None], bool]] = {
     ),
 }
 """Variables whose whole value is an amount, or a percentage."""
-_TELLING_NAME = re.compile(r"GOMEMLIMIT|_?JAVA_(?:TOOL_)?OPT\w*|\w*_JAVA_OPTS|\w*JVM_OPTS|\w*HEAP_OPTS|NODE_OPTIONS")
+_TELLING_NAME = re.compile(
+    r"GOMEMLIMIT|(?:JDK)?_?JAVA_(?:TOOL_)?OPT\w*|\w*_JAVA_OPTS|\w*JVM_OPTS|\w*HEAP_OPTS|NODE_OPTIONS"
+)
 """Variables that say how much, whatever their values are."""
 # Which of several wins for a JVM: these are read before the command line, this one after it.
 _BEFORE_COMMAND, _AFTER_COMMAND = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"), "_JAVA_OPTIONS"
+# What a JVM takes the memory of the machine to be, and how large its heap is at first.
+_MACHINE, _INITIAL = ("-XX:MaxRAM=",), ("-Xms", "-XX:InitialHeapSize=")
 
+
+class _Default(Struct, frozen=True):
+    """What a runtime takes that is told nothing: a share of its memory limit."""
+
+    text: str
+    share: Fraction
+    programs: frozenset[str]
+    """Words of a command by which it is known."""
+    variables: re.Pattern[str]
+    """Variables by which it is known."""
+
+
+_DEFAULTS = {
+    Runtime.JAVA: _Default(
+        "no -Xmx",
+        Fraction(25, 100),
+        frozenset({"java", "-jar"}),
+        re.compile(r"_?JAVA_(?:TOOL_)?OPT\w*|JDK_JAVA_OPTIONS|\w*_JAVA_OPTS|\w*JVM_OPTS"),
+    ),
+    # 259 MiB of 512 in Node.js 20.
+    Runtime.NODE: _Default(
+        "no --max-old-space-size", Fraction(50, 100), frozenset({"node"}), re.compile("NODE_OPTIONS")
+    ),
+}
 _UNKNOWN = "\0"
 _REFERENCE = re.compile(r"\$\(([A-Za-z_][\w.-]*)\)|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)")
 
@@ -237,7 +270,13 @@ def memory_settings(container: Plain, path: str, resources: Mapping[str, int]) -
         if found:
             # The last one counts.
             settings.append(_setting(option, found[-1], _path_of(found[-1], words) or where, "", variables))
-    return list(_counting(settings))
+    counting = list(_counting(settings))
+    known, programs = {setting.runtime for setting in counting}, {word.rpartition("/")[2] for word in text.split()}
+    for runtime, default in _DEFAULTS.items():
+        named = not programs.isdisjoint(default.programs) or any(map(default.variables.fullmatch, variables))
+        if named and runtime not in known:
+            counting.append(MemorySetting(runtime, default.text, where, share=default.share))
+    return counting
 
 
 def _words(container: Mapping[str, Plain], field: str, path: str) -> Iterator[tuple[str, str]]:
@@ -370,16 +409,34 @@ def _path_of(found: re.Match[str], words: list[tuple[str, str]]) -> str:
 def _counting(settings: list[MemorySetting]) -> Iterator[MemorySetting]:
     """Yield the settings that are not overridden by others.
 
-    A JVM reads JAVA_TOOL_OPTIONS, then its command line, then _JAVA_OPTIONS, and a heap size beats a percentage. One
-    that is unknown overrides nothing.
+    A JVM reads JAVA_TOOL_OPTIONS, then its command line, then _JAVA_OPTIONS, and a heap size beats a percentage, which
+    is of -XX:MaxRAM where that is stated. Without a size the heap is at least as large as it is at first. One that is
+    unknown overrides nothing.
     """
     java = [setting for setting in settings if setting.runtime is Runtime.JAVA and not setting.unknown]
-    sizes = [setting for setting in java if setting.share is None] or java
+    machine, initial = (_last(java, prefixes) for prefixes in (_MACHINE, _INITIAL))
+    heaps = [setting for setting in java if not setting.text.startswith((*_MACHINE, *_INITIAL))]
+    sizes = [setting for setting in heaps if setting.share is None] or heaps
     last = max(map(_precedence, sizes), default=0)
     for setting in settings:
         is_overridden = setting in java and (setting not in sizes or _precedence(setting) < last)
-        if not is_overridden and setting.amount_bytes != 0:
+        if not is_overridden and setting.amount_bytes != 0 and (setting.share is None or machine not in java):
             yield setting
+    if all(setting.share is not None for setting in sizes):
+        if machine is not None:
+            share = max((setting.share or 0 for setting in sizes), default=_DEFAULTS[Runtime.JAVA].share)
+            yield replace(machine, amount_bytes=int((machine.amount_bytes or 0) * share))
+        if initial is not None:
+            yield initial
+
+
+def _last(settings: Iterable[MemorySetting], prefixes: tuple[str, ...]) -> MemorySetting | None:
+    """Return which of several counts; of several with the same precedence the last one."""
+    found = None
+    for setting in settings:
+        if setting.text.startswith(prefixes) and (found is None or _precedence(setting) >= _precedence(found)):
+            found = setting
+    return found
 
 
 def _precedence(setting: MemorySetting) -> int:

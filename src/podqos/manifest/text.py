@@ -26,8 +26,7 @@ _OTHER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 _MARK = rb"(?:---|\.\.\.)"
 _REST_OF_LINE = rb"[ \t]*+(?:#[^\n]*+)?(?=\n|\Z)"
 _FIRST_SEPARATOR = re.compile(_MARK + _REST_OF_LINE)
-# Lines that decide what becomes of a document. One pass for all of them: a text has many lines and few of these.
-_DECISIVE_LINE = re.compile(rb"\n(?:---|\.\.\.|kind:|apiVersion:)")
+_MARK_LINE = re.compile(rb"\n(?:---|\.\.\.)")
 _SEPARATOR = re.compile(rb"\n%b%b(?:\n%b?%b)*\n?" % (_MARK, _REST_OF_LINE, _MARK, _REST_OF_LINE))
 # Directives (%YAML 1.1) are alone after the separation; they change nothing that a manifest needs.
 _NOTHING = re.compile(rb"(?:[ \t\r\n]++|[#%][^\n]*+)*")
@@ -45,10 +44,6 @@ class Chunk(Struct, frozen=True):
     """Line and column where it begins."""
     may_hold_more: bool = False
     """Whether it may hold several documents: content follows ``---`` on its line."""
-    kinds: tuple[int, ...] = ()
-    """Where lines begin with ``kind:``."""
-    versions: tuple[int, ...] = ()
-    """Where lines begin with ``apiVersion:``."""
 
 
 class Place(Struct, frozen=True):
@@ -130,37 +125,21 @@ def chunks(text: bytes) -> Iterator[Chunk]:
     """Yield the parts of a text that hold something."""
     first = _FIRST_SEPARATOR.match(text)
     start, line = first.end() if first else 0, 1
-    seen = _DecisiveLines()
-    if text.startswith(b"kind:"):
-        seen.kinds.append(0)
-    elif text.startswith(b"apiVersion:"):
-        seen.versions.append(0)
-    for found in _DECISIVE_LINE.finditer(text, start):
+    may_hold_more = False
+    for found in _MARK_LINE.finditer(text, start):
         at = found.start()
-        if text.startswith(b"k", at + 1):
-            seen.kinds.append(at + 1)
-        elif text.startswith(b"a", at + 1):
-            seen.versions.append(at + 1)
-        elif at >= start:
+        if at >= start:
             separator = _SEPARATOR.match(text, at)
             if separator is None:
-                seen.may_hold_more = True
+                may_hold_more = True
                 continue
-            yield from _chunk(text, start, at + 1, line, seen)
+            yield from _chunk(text, start, at + 1, line, may_hold_more)
             line += text.count(b"\n", start, separator.end())
-            start, seen = separator.end(), _DecisiveLines()
-    yield from _chunk(text, start, len(text), line, seen)
+            start, may_hold_more = separator.end(), False
+    yield from _chunk(text, start, len(text), line, may_hold_more)
 
 
-class _DecisiveLines(Struct):
-    """The lines of a chunk that decide how it is read; as in ``Chunk``."""
-
-    may_hold_more: bool = False
-    kinds: list[int] = []
-    versions: list[int] = []
-
-
-def _chunk(text: bytes, start: int, end: int, line: int, seen: _DecisiveLines) -> Iterator[Chunk]:
+def _chunk(text: bytes, start: int, end: int, line: int, may_hold_more: bool) -> Iterator[Chunk]:
     if _NOTHING.fullmatch(text, start, end) is None:
         notation: Literal["json", "yaml"] = "json" if _JSON_START.match(text, start, end) else "yaml"
-        yield Chunk(start, end, notation, (line, 1), seen.may_hold_more, tuple(seen.kinds), tuple(seen.versions))
+        yield Chunk(start, end, notation, (line, 1), may_hold_more)

@@ -29,8 +29,6 @@ class VerticalUpdatePolicy(Struct, frozen=True, gc=False, rename="camel"):
     """When pods get the recommended resources."""
 
     update_mode: str = "Auto"
-    min_replicas: int | None = None
-    """With fewer live pods none is changed."""
 
 
 class ContainerResourcePolicy(Struct, frozen=True, gc=False, rename="camel"):
@@ -71,9 +69,6 @@ class ContainerRecommendation(Struct, frozen=True, gc=False, rename="camel"):
     """The recommendation within the bounds of the policy."""
     uncapped_target: ResourceList = {}
     """The recommendation regardless of the policy."""
-    lower_bound: ResourceList = {}
-    """Below it, and above the upper bound, pods are changed."""
-    upper_bound: ResourceList = {}
 
     @property
     def need(self) -> ResourceList:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
 import msgspec
 from msgspec import Struct, field
@@ -69,8 +70,6 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
     max_pods: int = 110
     pods_per_core: int = 0
     """0 means no such limit."""
-    serialize_image_pulls: bool = True
-    max_parallel_image_pulls: int | None = None
     """If pulls are not serialized; absent means no such limit."""
 
     eviction_hard: dict[str, str] | None = None
@@ -168,28 +167,132 @@ def kubelet_configuration(
     """
     _check_identity(document, where)
     document = stated_fields(document) if is_defaulted else document
-    # A fraction may come as a number that remembers its text, which msgspec does not take for a float.
+    # Numbers that remember how they were written are no plain ones to msgspec.
     settings = {
         name: float(value) if isinstance(value, float) else value
         for name, value in document.items()
         if value is not None
     }
-    for name in settings:
-        if name not in KNOWN_FIELDS:
-            close = difflib.get_close_matches(name, KNOWN_FIELDS, n=1)
-            fix = f"did you mean {close[0]}?" if close else "it is not a field of KubeletConfiguration v1beta1"
-            raise InvalidConfiguration(f"unknown field {name!r}", where=where, fix=fix)
-    try:
-        # Numbers that remember how they were written are no plain ones to msgspec.
-        plain = {name: float(value) if isinstance(value, float) else value for name, value in settings.items()}
-        config = msgspec.convert(plain, KubeletConfiguration)
-    except msgspec.ValidationError as error:
-        text, _, path = str(error).partition(" - at ")
-        place = path.strip("`").removeprefix("$.").removesuffix("[...]") or KIND
-        fix = "put the value in quotes" if text.startswith("Expected `str`") else ""
-        raise InvalidConfiguration(text, where=_at(where, place), fix=fix) from None
-    _check_values(config, where)
+    errors = []
+    valid: dict[str, object] = {}
+    for name, value in settings.items():
+        refused = tuple(_refusals(name, value))
+        errors += [InvalidConfiguration(what, where=_at(where, place), fix=fix) for place, what, fix in refused]
+        if refused and isinstance(value, dict) and not any(_refusals(name, {})):
+            valid[name] = {key: part for key, part in value.items() if not any(_refusals(name, {key: part}))}
+        elif not refused and name not in _DURATIONS_BY_NAME:
+            valid[name] = value
+    config = msgspec.convert(valid, KubeletConfiguration)
+    error = InvalidConfiguration.of((*errors, *_wrong_values(config, where)))
+    if error is not None:
+        error.rest = config
+        raise error
     return config
+
+
+def _refusals(name: str, value: object) -> Iterator[tuple[str, str, str]]:
+    """Yield where a field cannot be read, why, and what to write; each entry of a map is looked at by itself."""
+    if name not in KNOWN_FIELDS:
+        close = difflib.get_close_matches(name, KNOWN_FIELDS, n=1)
+        fix = f"did you mean {close[0]}?" if close else "it is not a field of KubeletConfiguration v1beta1"
+        yield name, "unknown field", fix
+        return
+    if name in _DURATIONS_BY_NAME:
+        if not isinstance(value, str):
+            yield name, f"Expected `str`, got `{type(value).__name__}`", _meant(name, value, "str")
+        elif wrong := _not_a_duration(value):
+            yield name, wrong, duration_fix(value)
+        return
+    parts = value.items() if isinstance(value, dict) and value else ((None, value),)
+    for key, part in parts:
+        try:
+            msgspec.convert({name: value if key is None else {key: part}}, KubeletConfiguration)
+        except msgspec.ValidationError as error:
+            text, _, path = str(error).partition(" - at ")
+            place = path.strip("`").removeprefix("$.") or name
+            place = place.removesuffix("[...]") + (f"[{key}]" if key is not None and place.endswith("[...]") else "")
+            wanted = text.removeprefix("Expected `").partition("`")[0] if text.startswith("Expected `") else ""
+            yield place, text.replace("`Number`", "`float`"), _meant(place, part, wanted)
+
+
+def _meant(place: str, value: object, wanted: str) -> str:
+    """Return what to write instead of a value of the wrong type; empty where that is anybody's guess."""
+    name = place.partition(".")[0].partition("[")[0]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if wanted.startswith("str") and is_number:
+        return _quoted(name, place, value)
+    if wanted.startswith("str") and value is None:
+        return "write a value, or remove it"
+    if wanted.startswith(("int", "float")) and isinstance(value, str):
+        return _bare_number(value, wanted)
+    if wanted.startswith(("int", "float")):
+        return "write a whole number" if wanted.startswith("int") else "write a number"
+    if wanted.startswith("bool"):
+        words = {"true": "true", "yes": "true", "on": "true", "1": "true"}
+        words |= {"false": "false", "no": "false", "off": "false", "0": "false"}
+        bare = words.get(str(value).lower(), "true or false")
+        return f"write {bare}, without quotes" if isinstance(value, str) else f"write {bare}"
+    if wanted.startswith("object"):
+        given = value if isinstance(value, list) else str(value).split(",")
+        pairs = [re.split("[<=]", text, maxsplit=1) for text in given if isinstance(text, str)]
+        if pairs and not place.endswith("]") and all(len(pair) == 2 for pair in pairs):
+            return f"write {{{', '.join(f'{key.strip()}: {text.strip()}' for key, text in pairs)}}}"
+        return "write a mapping: {name: value}"
+    if wanted.startswith("array"):
+        return f"write [{value}]" if isinstance(value, str) else "write a list: [value]"
+    return "put the value in quotes" if wanted.startswith("str") and isinstance(value, bool) else ""
+
+
+def _quoted(name: str, place: str, number: object) -> str:
+    """Return the text for a number: with its unit where a bare number has none, otherwise in quotes."""
+    if name in (*_DURATION_BOUNDS, *_DURATIONS, *_DURATIONS_BY_NAME) or place in _DURATIONS:
+        return duration_fix(str(number), _DURATION_BOUNDS.get(place))
+    if name == "qosReserved":
+        return f"write {number}%"
+    is_bytes = place.endswith(("memory", "ephemeral-storage", ".available]", ".available", "memory]", "-storage]"))
+    if is_bytes and "pid" not in place and isinstance(number, int | float) and 0 < number < _LEAST_BYTES:
+        share = f" or {number}%" if name.startswith("eviction") and number <= 100 else ""
+        return f"write it with its unit, such as {number}Mi{share}"
+    return f'put it in quotes: "{number}"'
+
+
+def _bare_number(text: str, wanted: str) -> str:
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = None
+    if number is not None and wanted.startswith("float"):
+        return f"write {number / 100 if text.endswith('%') else number:g}"
+    if number is not None and number.is_integer() and not text.endswith("%"):
+        return f"write {int(number)}, without quotes"
+    with suppress(ValueError):
+        seconds, rest = divmod(parse_duration_ns(text), 10**9)
+        if not rest:
+            return f"write {seconds}"
+    return "write a whole number, without quotes" if wanted.startswith("int") else "write a number, without quotes"
+
+
+def duration_fix(text: str, bounds: tuple[str, str] | None = None) -> str:
+    """Return how to write a duration that has no unit, or none that Go knows."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if bounds is not None and bounds[1] == "1s":
+        return "write it with its unit, such as 100ms"
+    if not number.is_integer() or number <= 0 or number > 10**9:
+        return "write a number with its unit, such as 30s or 1m30s"
+    seconds = int(number)
+    minutes = f" or {seconds // 60}m" if seconds % 60 == 0 else ""
+    return f"write it with its unit: {seconds}s{minutes}"
+
+
+def _not_a_duration(text: str) -> str:
+    try:
+        parse_duration_ns(text)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def stated_fields(document: Mapping[str, object]) -> dict[str, object]:
@@ -233,28 +336,38 @@ def _check_identity(document: Mapping[str, object], where: str) -> None:
         )
 
 
-def _check_values(config: KubeletConfiguration, where: str) -> None:
-    """Parse every quantity and duration once, so that none fails later; reject what the kubelet rejects."""
-    for name, reserved in (("kubeReserved", config.kube_reserved), ("systemReserved", config.system_reserved)):
-        _check_reserved(reserved, _at(where, name))
-    _check_durations(config, where)
-    _check_choices(config, where)
-    _check_numbers(config, where)
+def _wrong_values(config: KubeletConfiguration, where: str) -> Iterator[InvalidConfiguration]:
+    """Parse every quantity and duration once, so that none fails later; yield what the kubelet rejects."""
+    for place, what, fix in (
+        *_wrong_reservations("kubeReserved", config.kube_reserved),
+        *_wrong_reservations("systemReserved", config.system_reserved),
+        *_wrong_durations(config),
+        *_wrong_choices(config),
+        *_wrong_numbers(config),
+        *_wrong_shares(config),
+    ):
+        yield InvalidConfiguration(what, where=_at(where, place), fix=fix)
+
+
+Wrong = Iterator[tuple[str, str, str]]
+"""Fields, what is wrong with them, and how to fix it."""
+
+
+def _wrong_shares(config: KubeletConfiguration) -> Wrong:
     for name, text in config.qos_reserved.items():
         if name != MEMORY:
-            what, fix = f"{name!r} cannot be reserved", "the kubelet can reserve memory only"
-            raise InvalidConfiguration(what, where=_at(where, "qosReserved"), fix=fix)
-        if _percentage(text) is None:
+            yield "qosReserved", f"{name!r} cannot be reserved", "the kubelet can reserve memory only"
+        elif _percentage(text) is None:
             what, fix = f"{text!r} is not a percentage from 0% to 100%", "write a whole number with %, such as 50%"
-            raise InvalidConfiguration(what, where=_at(where, f"qosReserved.{name}"), fix=fix)
+            yield f"qosReserved.{name}", what, fix
     if config.reserved_system_cpus:
         try:
             cpu_set(config.reserved_system_cpus)
         except InputError as error:
-            raise InvalidConfiguration(error.what, where=_at(where, "reservedSystemCPUs"), fix=error.fix) from None
+            yield "reservedSystemCPUs", error.what, error.fix
 
 
-def _check_durations(config: KubeletConfiguration, where: str) -> None:
+def _wrong_durations(config: KubeletConfiguration) -> Wrong:
     durations = {
         "evictionPressureTransitionPeriod": config.eviction_pressure_transition_period,
         "cpuCFSQuotaPeriod": config.cpu_cfs_quota_period,
@@ -264,17 +377,15 @@ def _check_durations(config: KubeletConfiguration, where: str) -> None:
     for name, text in durations.items():
         if text is None:
             continue
-        try:
-            duration_ns = parse_duration_ns(text)
-        except ValueError as error:
-            fix = "write a number with its unit, such as 30s or 1m30s"
-            raise InvalidConfiguration(str(error), where=_at(where, name), fix=fix) from None
+        if wrong := _not_a_duration(text):
+            yield name, wrong, duration_fix(text, _DURATION_BOUNDS.get(name))
+            continue
         least, most = _DURATION_BOUNDS.get(name, (text, text))
-        if not parse_duration_ns(least) <= duration_ns <= parse_duration_ns(most):
-            raise InvalidConfiguration(f"{text} is out of range", where=_at(where, name), fix=f"{least} to {most}")
+        if not parse_duration_ns(least) <= parse_duration_ns(text) <= parse_duration_ns(most):
+            yield name, f"{text} is out of range", f"{least} to {most}"
 
 
-def _check_choices(config: KubeletConfiguration, where: str) -> None:
+def _wrong_choices(config: KubeletConfiguration) -> Wrong:
     given = {
         "cgroupDriver": (config.cgroup_driver,),
         "cpuManagerPolicy": (config.cpu_manager_policy,),
@@ -286,35 +397,32 @@ def _check_choices(config: KubeletConfiguration, where: str) -> None:
         for value in values:
             if value not in _CHOICES[name]:
                 fix = f"write {' or '.join(choice for choice in _CHOICES[name] if choice)}"
-                raise InvalidConfiguration(f"{value!r} is not a valid value", where=_at(where, name), fix=fix)
+                yield name, f"{value!r} is not a valid value", fix
 
 
-def _check_numbers(config: KubeletConfiguration, where: str) -> None:
+def _wrong_numbers(config: KubeletConfiguration) -> Wrong:
     for name, number in (("maxPods", config.max_pods), ("podsPerCore", config.pods_per_core)):
         if number < 0:
-            raise InvalidConfiguration(f"{number} is negative", where=_at(where, name), fix="use 0 or more")
+            yield name, f"{number} is negative", "use 0 or more"
     score, factor = config.oom_score_adj, config.memory_throttling_factor
     if not -1000 <= score <= 1000:
-        raise InvalidConfiguration(f"{score} is out of range", where=_at(where, "oomScoreAdj"), fix="-1000 to 1000")
+        yield "oomScoreAdj", f"{score} is out of range", "-1000 to 1000"
     if factor is not None and not 0 < factor <= 1:
-        what, fix = f"{factor} is out of range", "more than 0, up to 1"
-        raise InvalidConfiguration(what, where=_at(where, "memoryThrottlingFactor"), fix=fix)
+        yield "memoryThrottlingFactor", f"{factor} is out of range", "more than 0, up to 1"
 
 
-def _check_reserved(reserved: Mapping[str, str], where: str) -> None:
+def _wrong_reservations(field: str, reserved: Mapping[str, str]) -> Wrong:
     for name, text in reserved.items():
         if name not in _RESERVABLE:
-            raise InvalidConfiguration(
-                f"{name!r} cannot be reserved", where=where, fix=f"the kubelet can reserve {', '.join(_RESERVABLE)}"
-            )
+            yield field, f"{name!r} cannot be reserved", f"the kubelet can reserve {', '.join(_RESERVABLE)}"
+            continue
         try:
             negative = Quantity.parse(text).sign < 0
         except InputError as error:
-            raise InvalidConfiguration(
-                f"{text!r}: {error.what}", where=f"{where}.{name}", fix=error.fix or "such as 500m or 1Gi"
-            ) from None
+            yield f"{field}.{name}", f"{text!r}: {error.what}", error.fix or "such as 500m or 1Gi"
+            continue
         if negative:
-            raise InvalidConfiguration(f"{text} is negative", where=f"{where}.{name}", fix="reserve 0 or more")
+            yield f"{field}.{name}", f"{text} is negative", "reserve 0 or more"
 
 
 def _percentage(text: str) -> int | None:
@@ -332,6 +440,19 @@ def _without_cpu(texts: Mapping[str, str]) -> ResourceList:
     return {name: amount for name, amount in _amounts(texts).items() if name != "cpu"}
 
 
+# Below this a number of bytes is a number without its unit.
+_LEAST_BYTES = 1 << 20
+_DURATIONS = (
+    "evictionPressureTransitionPeriod", "evictionSoftGracePeriod", "nodeStatusUpdateFrequency",
+    "crashLoopBackOff.maxContainerRestartPeriod",
+)  # fmt: skip
+# Known by name only; a kubelet does not start with one that cannot be read.
+_DURATIONS_BY_NAME = frozenset((
+    "containerLogMonitorInterval", "cpuManagerReconcilePeriod", "draManagerReconcilePeriod", "fileCheckFrequency",
+    "httpCheckFrequency", "imageMaximumGCAge", "imageMinimumGCAge", "nodeStatusReportFrequency",
+    "runtimeRequestTimeout", "shutdownGracePeriod", "shutdownGracePeriodCriticalPods", "streamingConnectionIdleTimeout",
+    "syncFrequency", "volumeStatsAggPeriod",
+))  # fmt: skip
 # What the kubelet takes (pkg/kubelet/apis/config/validation, pkg/kubelet/cm).
 _DURATION_BOUNDS = {
     "cpuCFSQuotaPeriod": ("1ms", "1s"),

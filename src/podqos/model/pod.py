@@ -168,12 +168,6 @@ class Lifecycle(Struct, frozen=True, gc=False, rename="camel"):
 
     post_start: Present | None = None
     pre_stop: LifecycleHandler | None = None
-    stop_signal: str | None = None
-
-    @property
-    def is_dropped(self) -> bool:
-        """Whether it is dropped: stop signals are off by default, and a lifecycle without another part is removed."""
-        return self.stop_signal is not None and self.post_start is None and self.pre_stop is None
 
 
 class Probe(Struct, frozen=True, gc=False, rename="camel"):
@@ -481,13 +475,10 @@ class Workload(Struct, frozen=True, gc=False):
     """The names of containers that the object's controller adds: nothing in the object is about them."""
     selector: LabelSelector | None = None
     """The selector of an object with a template, if its kind requires one."""
-    needs_selector: bool = False
     job: JobSpec | None = None
     """Of a Job, or of the Jobs of a CronJob."""
     cron: CronJobSpec | None = None
     """Of a CronJob."""
-    is_ordinary: bool = True
-    """Whether the object has no fields around its template that are not in this model."""
 
     def at(self, path: str) -> str:
         """Return the path of a pod's field in the object: of a Deployment, ``spec.template`` and the field."""

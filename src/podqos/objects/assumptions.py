@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from podqos.errors import InvalidArgument
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.model.assumption import Assumption
 from podqos.model.node import LEAST_NODE_BYTES
-from podqos.model.resources import MEMORY, is_hugepages
+from podqos.model.resources import CPU, MEMORY, is_hugepages
 from podqos.naming import naming, stated_with
 from podqos.wording import listed
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 USUAL_NODE_BYTES = 64 << 30
 """The least memory of a node."""
 NODE_MEMORY = Assumption("node memory", "64Gi", stated_with("node_memory"))
+USUAL_CORES = 16
+"""On a node of 64Gi: 4Gi a core, as clouds sell most of their machines."""
+NODE_CORES = Assumption("cores", str(USUAL_CORES), stated_with("cores"))
 KUBELET_SETTINGS = Assumption("kubelet settings", "defaults", stated_with("kubelet_config"))
 IMPLIED_SETTINGS = Assumption(
     "kubelet settings", "defaults, except for what the node's allocatable memory implies", stated_with("kubelet_config")
@@ -60,6 +64,21 @@ def node_memory(stated_bytes: int | None, nodes: Iterable[Node]) -> tuple[int, t
     stated = (node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity)
     sizes = [size for size in stated if size >= LEAST_NODE_BYTES]
     return (min(sizes), ()) if sizes else (USUAL_NODE_BYTES, (NODE_MEMORY,))
+
+
+def node_cores(name: str, nodes: Iterable[Node], *, left_for_pods: bool) -> tuple[Fraction, tuple[Assumption, ...]]:
+    """Return a node's cores: those of the Node of this name, else of the smallest Node, else 16, as an assumption.
+
+    Never this machine's, as of memory. ``left_for_pods``: without those it reserves, where it states them.
+    """
+    stated = []
+    for node in nodes:
+        capacity, allocatable = (of.get(CPU) for of in (node.status.capacity, node.status.allocatable))
+        amount = (left_for_pods and allocatable) or capacity or allocatable
+        if amount:
+            stated.append((node.name, Fraction(amount.milli_value, 1000)))
+    cores = [each for own, each in stated if own == name] or [each for _, each in stated]
+    return (min(cores), ()) if cores else (Fraction(USUAL_CORES), (NODE_CORES,))
 
 
 def nodes_called(name: str, nodes: Iterable[Node]) -> Sequence[Node]:

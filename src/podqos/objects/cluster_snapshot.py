@@ -22,7 +22,6 @@ from podqos.eviction.observation import decode_summary
 from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.manifest.kubelet import kubelet_settings_in
 from podqos.model.assumption import Assumption
-from podqos.model.data_age import DataAge
 from podqos.model.event import Event
 from podqos.model.metrics import NodeMetrics, PodMetrics
 from podqos.model.node import Node
@@ -130,8 +129,6 @@ class ClusterSnapshot:
         self._missing: list[Missing] = []
         known = [] if before is None else before._entries  # noqa: SLF001
         self.header = self._read(lines, known)
-        self.age: DataAge | None = None
-        """Of a cluster that is followed; None where it was read once."""
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:

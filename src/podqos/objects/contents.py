@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.errors import InputError
+from podqos.errors import InvalidConfiguration
 from podqos.manifest.contents import RefusedDocument
 from podqos.manifest.kinds import is_kubelet
 from podqos.manifest.placeholders import placeholder_hint
@@ -199,6 +199,7 @@ class Contents:
             other = found.other
             if not is_kubelet(other.kind, other.api_version):
                 continue
+            from podqos.eviction.kubelet_file import with_the_rest
             from podqos.manifest.kubelet import kubelet_settings
             from podqos.objects.kubelet_notes import ignored_problems
 
@@ -207,13 +208,14 @@ class Contents:
                 value = found.source.lookup.plain(other.place)
                 try:
                     settings = kubelet_settings(value)
-                except InputError as error:
-                    fix = placeholder_hint(value.get(error.where) if isinstance(value, dict) else None) or error.fix
-                    problems.append(found.source.problem(other.place, error.where, error.what, fix))
+                except InvalidConfiguration as error:
+                    for each in with_the_rest(error).all:
+                        fix = placeholder_hint(value.get(each.where) if isinstance(value, dict) else None) or each.fix
+                        problems.append(found.source.problem(other.place, each.where, each.what, fix))
             if settings is None:
                 continue
             at = found.source.locate(other.place, settings.notation.path)
-            problems += ignored_problems(settings, found.source.name, at)
+            problems += ignored_problems(settings, found.source.name, at, version=self.rules.version)
             yield KubeletObject(settings, found)
 
     @cached_property

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from podqos.manifest.contents import Reading
 from podqos.manifest.problems import Problem
 from podqos.model.assumption import Assumption
 from podqos.objects.purposes import Purpose
@@ -21,17 +20,6 @@ def file_behind(source: str) -> str | None:
     return source.removesuffix(RENDERED) if source.endswith(RENDERED) else None
 
 
-class LeftOut(Struct, frozen=True):
-    """What is only counted of a list of objects."""
-
-    bytes: int = 0
-    pods: int = 0
-    """Those that are not among the others as well."""
-    nodes: frozenset[str] = frozenset()
-    """Where they are."""
-    events: int = 0
-
-
 class InputFile(Struct, frozen=True):
     """A file to read."""
 
@@ -44,10 +32,6 @@ class InputFile(Struct, frozen=True):
     """The name of the cluster that this list of objects comes from, without lines and columns; empty for a file."""
     purpose: Purpose | None = None
     """What it is for if not to be applied, by the directory it was found in."""
-    reading: Reading | None = None
-    """What ``data`` says, if it was read as it came."""
-    left_out: LeftOut = LeftOut()
-    """What is blank in ``data``."""
 
 
 class Inputs(Struct, frozen=True):
@@ -62,11 +46,6 @@ class Inputs(Struct, frozen=True):
     def paths(self) -> list[str]:
         """The names of the files."""
         return [file.path for file in self.files]
-
-    @property
-    def left_out(self) -> LeftOut:
-        """What is only counted: of one file, which then is all there is."""
-        return self.files[0].left_out if len(self.files) == 1 else LeftOut()
 
     @property
     def places(self) -> Iterable[str]:

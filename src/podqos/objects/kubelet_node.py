@@ -155,7 +155,10 @@ def judged_cgroups(
 
 
 def _located(path: str | None, error: InvalidConfiguration) -> InvalidConfiguration:
-    where = error.where.removeprefix(": ")
-    if path is not None and not where.startswith(path):
-        where = f"{path}: {where}" if where else path
-    return InvalidConfiguration(error.what, where=where, fix=error.fix)
+    def placed(where: str) -> str:
+        where = where.removeprefix(": ")
+        if path is None or where.startswith(path):
+            return where
+        return f"{path}: {where}" if where else path
+
+    return error.placed(placed)

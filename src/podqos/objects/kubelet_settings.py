@@ -22,8 +22,7 @@ def settings_from_flags(flags: Mapping[str, list[str]]) -> KubeletConfiguration:
         assert settings is not None
         check_alone(settings)
     except InvalidConfiguration as error:
-        where = error.where.replace("kubeletArguments.", "--")
-        raise InvalidConfiguration(error.what, where=where, fix=error.fix) from None
+        raise error.placed(lambda where: where.replace("kubeletArguments.", "--")) from None
     return settings.configuration
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from podqos.errors import InvalidArgument
 from podqos.model.effective import as_allocated
+from podqos.model.node import Node
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.naming import naming
@@ -27,7 +28,7 @@ def node_pods(
     pods: list[NodePod] = []
     taken: set[str] = set()
     every = objects.latest()
-    workloads = list(_on_node(every, chosen_node(every, node), is_named=node is not None))
+    workloads = list(_on_node(every, chosen_node(objects, node), is_named=runs_any(every, node)))
     names = names_by_workload({found.workload.pod.key for found in workloads}, named) if named else {}
     for found in workloads:
         pod = as_allocated(found.workload.pod) if _is_live_pod(found) else _admitted(found, objects, profile)
@@ -62,9 +63,13 @@ def numbered(pods: Iterable[NodePod], taken: set[str]) -> Iterator[NodePod]:
             yield replace(entry, pod=replace(entry.pod, metadata=renamed))
 
 
-def chosen_node(workloads: Iterable[FoundWorkload], node: str | None = None) -> str:
-    """Return the node whose pods to use: the given one, else the only one; empty if pods name none."""
-    nodes = sorted({found.workload.pod.spec.node_name for found in workloads} - {""})
+def chosen_node(objects: Objects, node: str | None = None) -> str:
+    """Return the node whose pods to use: the given one, else the only one; empty if pods name none.
+
+    Pods that name none run on any Node that is there.
+    """
+    nodes = sorted({found.workload.pod.spec.node_name for found in objects.latest(warn=False)} - {""})
+    nodes = nodes or sorted(known.name for known in objects.of(Node) if node is not None)
     if node is None and len(nodes) > 1:
         fix = "choose one with " + naming("node") + f": {', '.join(nodes[:5])}{', …' if len(nodes) > 5 else ''}"
         raise InvalidArgument(f"these are the pods of {len(nodes)} nodes", fix=fix)
@@ -73,6 +78,11 @@ def chosen_node(workloads: Iterable[FoundWorkload], node: str | None = None) -> 
             f"no pods run on {node}", where=naming("node"), fix=f"one of: {', '.join(nodes) or 'none'}"
         )
     return node or next(iter(nodes), "")
+
+
+def runs_any(workloads: Iterable[FoundWorkload], node: str | None) -> bool:
+    """Whether pods name this node."""
+    return bool(node) and any(found.workload.pod.spec.node_name == node for found in workloads)
 
 
 def _on_node(workloads: list[FoundWorkload], node: str, *, is_named: bool) -> Iterator[FoundWorkload]:

@@ -207,11 +207,6 @@ class Objects:
         return self.skipped + sum(not found.is_stored and not decides_about_pods(found.other) for found in self.others)
 
     @property
-    def unparsed(self) -> int:
-        """How many documents were not parsed, because objects of their kind hold neither pods nor policies."""
-        return sum(not found.other.is_parsed for found in self.others)
-
-    @property
     def skipped(self) -> int:
         """How many documents, or items of lists, are not Kubernetes objects."""
         return sum(source.reading.skipped for source in self.sources)
@@ -307,7 +302,8 @@ class Objects:
             try:
                 check_alone(kubelet.settings)
             except InvalidConfiguration as error:
-                self.note(source.problem(place, error.where.replace('"', ""), error.what, error.fix))
+                for each in error.all:
+                    self.note(source.problem(place, each.where.replace('"', ""), each.what, each.fix))
 
     @property
     def policy_errors(self) -> list[Problem]:

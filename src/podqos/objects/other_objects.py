@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from podqos.manifest.contents import Other, Reading
-from podqos.manifest.kinds import NAMESPACE, group_of, is_kubelet, is_policy
+from podqos.manifest.kinds import NAMESPACE, group_of, is_custom_group, is_kubelet, is_policy
 from podqos.manifest.problems import Problem, Severity
 from podqos.objects.sources import Source
 from podqos.wording import counted, nearest
@@ -160,7 +160,8 @@ def _read_as(other: Other) -> tuple[str, str] | None:
 def is_looked_up(reading: Reading) -> bool:
     """Whether something may be looked up in the text of a reading again: not in what was only counted."""
     return bool(reading.workloads or reading.problems or reading.refused or reading.unjudged) or any(
-        other.is_parsed or _read_as(other) is not None for other in reading.others
+        decides_about_pods(other) or _read_as(other) is not None or is_custom_group(group_of(other.api_version))
+        for other in reading.others
     )
 
 
@@ -170,7 +171,6 @@ def converted(source: Source, other: Other, model: type[Model]) -> tuple[Model |
     from podqos.manifest.examine import Examination
 
     problems: list[Problem] = []
-    # Some kinds are not parsed until something asks for them, and what is broken is known only then.
     with source.isolated(other.place, problems):
         value = source.lookup.plain(other.place)
         try:

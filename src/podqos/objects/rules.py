@@ -25,5 +25,7 @@ class ReadingRules(Struct, frozen=True, kw_only=True):
     """The severity of a policy that is defined twice; the first counts."""
     stated: tuple[PriorityClass | RuntimeClass, ...] = ()
     """Classes of the cluster that are in no file; they take precedence over those that are."""
+    version: tuple[int, int] | None = None
+    """Of Kubernetes, where it is known: some kubelet settings have no effect in some versions."""
     kinds: Mapping[str, CustomKind] = {}
     """Custom resources with pods, in addition to the well-known ones."""

@@ -34,10 +34,6 @@ class Selection(Struct, frozen=True):
 
     namespace: str | None = None
     selector: LabelSelector = LabelSelector()
-    kinds: tuple[str, ...] = ()
-    """In lower case, any of them."""
-    names: tuple[str, ...] = ()
-    """Patterns such as ``web-*``, any of them."""
     objects: tuple[tuple[str, str], ...] = ()
     """Kinds, in lower case, and names: ``deploy/web``; any of them."""
     own_namespace: str = "default"
@@ -51,12 +47,8 @@ class Selection(Struct, frozen=True):
 
     def takes_object(self, kind: str, namespace: str, name: str, labels: Mapping[str, str] | None = None) -> bool:
         """Whether the answer covers any object."""
-        from fnmatch import fnmatchcase
-
         return (
             self.namespace in {None, namespace}
-            and (not self.kinds or kind.lower() in self.kinds)
-            and (not self.names or any(fnmatchcase(name, pattern) for pattern in self.names))
             and (not self.objects or (kind.lower(), name) in self.objects)
             and self.selector.matches(labels or {})
         )

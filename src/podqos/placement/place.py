@@ -27,6 +27,7 @@ from podqos.placement.budgets import Budgets
 from podqos.placement.choosing import Chooser, best_chooser
 from podqos.placement.filters import SchedulerCluster
 from podqos.placement.node_state import SchedulerNode
+from podqos.placement.nominations import Nominations
 from podqos.placement.outcome import Displacement, Outcome, Placement, Status
 from podqos.placement.pod_affinity import Namespaces, meets_all
 from podqos.placement.pod_view import Likeness, PodView, Views
@@ -57,7 +58,21 @@ class PlacementSurroundings(Struct, frozen=True):
     budgets: tuple[PodDisruptionBudget, ...] = ()
     profile: Profile = LATEST
     services: tuple[Service, ...] = ()
-    """Services and controllers whose pods should be spread."""
+    """Those whose pods are spread by default."""
+
+    @property
+    def views(self) -> Views:
+        """What makes views of pods."""
+        return Views(self.profile, self.services)
+
+    def cluster(self, states: Iterable[SchedulerNode], nominations: Nominations | None = None) -> SchedulerCluster:
+        """Return nodes with their pods as the filters see them."""
+        namespaces = Namespaces(self.namespaces, selectors_leak=self.profile.namespace_selectors_leak)
+        return SchedulerCluster(states, namespaces, self.profile, nominations)
+
+    def counted_budgets(self, expected: Iterable[PodView]) -> Budgets:
+        """Return the budgets; ``expected`` are all pods that should run, of which none is counted as running yet."""
+        return Budgets(self.budgets, expected, self.profile)
 
 
 def place(
@@ -74,7 +89,7 @@ def place(
     ``bare`` are the keys of pods without a controller that replaces them. ``progress`` is called now and then with how
     many pods have had their turn.
     """
-    views = map(Views(surroundings.profile, surroundings.services).of, pods)
+    views = map(surroundings.views.of, pods)
     return place_views(views, surroundings, order=order, bare=bare, progress=progress, chooser=chooser)
 
 
@@ -88,15 +103,10 @@ def place_views(
     chooser: Callable[[SchedulerCluster], Chooser] | None = None,
 ) -> Placement:
     """Place pods like ``place``: for those who place nearly the same pods often, and keep their views."""
-    profile = surroundings.profile
-    cluster = SchedulerCluster(
-        (SchedulerNode(node, profile) for node in surroundings.nodes),
-        Namespaces(surroundings.namespaces, selectors_leak=profile.namespace_selectors_leak),
-        profile,
-    )
+    cluster = surroundings.cluster(SchedulerNode(node, surroundings.profile) for node in surroundings.nodes)
     every = [*views]
     _check_names(cluster, every)
-    run = _Run(cluster, Budgets(surroundings.budgets, every, profile), bare)
+    run = _Run(cluster, surroundings.counted_budgets(every), bare)
     waiting = [view for view in every if run.receive(view)]
     run.chooser = chooser(cluster) if chooser is not None else best_chooser(len(waiting), cluster)
     run.place_all(_Queue(waiting, order), progress)

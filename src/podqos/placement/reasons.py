@@ -15,6 +15,8 @@ from msgspec import Struct
 from podqos.model.node import PODS, Taint
 from podqos.model.scheduling import NodeSelectorRequirement
 
+GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
+
 
 class Plugin(StrEnum):
     """The scheduler's rules, in its order (pkg/scheduler/apis/config/v1/default_plugins.go)."""

@@ -22,6 +22,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, HUGEPAGES_PREFIX, MEMORY, ResourceList, is_hugepages
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion, MemoryQoS, SwapBehavior
+from podqos.qos.classes import qos_class_of
 from podqos.qos.cpu import MIN_SHARES, quota_from_milli, shares_from_milli
 
 _PAGE_BYTES = 4096
@@ -199,6 +200,13 @@ def container_values(
         memory_oom_group=_oom_group(settings, profile),
         hugepage_limits=hugepage_limits(container.resources.limits, Rule.LIMIT, settings.hugepage_sizes_bytes),
     )
+
+
+def memory_limits(pod: Pod, profile: Profile = LATEST) -> dict[str, int]:
+    """Return the memory limits of the containers that run, by name, and of the pod as a whole, by the empty text."""
+    limits = {each.name: _container_limit(pod, each, MEMORY, profile) for each in pod.running_containers}
+    limits[""] = _pod_limit(pod, MEMORY, qos_class_of(pod, profile), profile)
+    return {name: limit.amount.value for name, limit in limits.items() if limit.amount}
 
 
 def pod_cpu(

@@ -53,14 +53,10 @@ _CONFIG_MAP, _INVOKED = b"ConfigMap", b"invoked oom-killer"
 _SNAPSHOT = (b'{"takenAt":', b'{"apiVersion":"podqos.dev/')
 
 
-def told_apart(paths: Iterable[str | Log], *, is_everything: bool = False) -> tuple[list[InputFile], list[str | Log]]:
-    """Return the files with objects, which are read, and the logs, which are not (of a pipe, only the beginning is).
-
-    ``is_everything``: nothing else is known, such as a cluster; of a long list what tells nothing is then counted.
-    """
+def told_apart(paths: Iterable[str | Log]) -> tuple[list[InputFile], list[str | Log]]:
+    """Return the files with objects, which are read, and the logs, which are not (of a pipe, only the beginning is)."""
     objects: list[InputFile] = []
     logs: list[str | Log] = []
-    paths = list(paths)
     for given in paths:
         found = given if isinstance(given, Log) else _begun(given)
         path = found.name if isinstance(found, Log) else found
@@ -90,17 +86,9 @@ def told_apart(paths: Iterable[str | Log], *, is_everything: bool = False) -> tu
                     objects += own
                     logs.append(rest)
                     continue
-            objects.append(read_file(_read_list(path, data, stream, is_alone=is_everything and len(paths) == 1)))
+            data = b"".join((data, *iter(lambda: stream.read(_READ_BYTES), b"")))
+            objects.append(read_file(InputFile(path, data=data)))
     return objects, logs
-
-
-def _read_list(path: str, data: bytes, stream: LogStream, *, is_alone: bool) -> InputFile:
-    """Return a file, of which ``data`` was read; a long list that is ``is_alone`` without what is only counted."""
-    from podqos.reading.quiet_objects import LEAST_BYTES, sifted
-
-    if is_alone and len(data) >= LEAST_BYTES:
-        return sifted(path, data, stream)
-    return InputFile(path, data=b"".join((data, *iter(lambda: stream.read(_READ_BYTES), b""))))
 
 
 def is_text(path: str) -> bool:
@@ -119,7 +107,7 @@ def what_is_given(files: Inputs, logs: Iterable[str | Log]) -> WhatWasRead:
     data = [file.data for file in files.files if file.data and file.path not in both]
     return WhatWasRead(
         lines=sum(text.count(b"\n") + (not text.endswith(b"\n")) for text in data),
-        bytes=sum(map(len, data)) + sum(file.left_out.bytes for file in files.files),
+        bytes=sum(map(len, data)),
         logs=tuple(STDIN if isinstance(log, Log) else log for log in logs),  # a pipe cannot be read again
         files=tuple(files.places),
     )
@@ -167,7 +155,7 @@ def _split(data: bytes, path: str, whole: str | Log) -> tuple[list[InputFile], s
 def read_file(file: InputFile) -> InputFile:
     """Return a file of objects with its contents; an unreadable one is returned unchanged."""
     file = with_data(file)
-    return file if file.data is None or file.reading is not None else replace(file, data=_unwrapped(file.data))
+    return file if file.data is None else replace(file, data=_unwrapped(file.data))
 
 
 def _unwrapped(data: bytes) -> bytes:

@@ -10,13 +10,12 @@ import os
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from podqos.advice.checks.catalogue import CHECKS, check_names
 from podqos.advice.checks.configuration import Configuration
 from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.plain import FieldPath
-from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.problems import Problem
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity
 from podqos.naming import naming
@@ -54,14 +53,17 @@ def read_configuration(path: str) -> ReadConfiguration:
     """Read a configuration file with all its problems."""
     from podqos.reading.strict_files import StrictFile
 
-    read = StrictFile(path, Configuration)
+    read = StrictFile(path, Configuration, _REFUSED)
     if read.value is None:
         return ReadConfiguration(path=path, problems=read.problems)
     problems = [read.problem(*nonsense) for nonsense in _nonsense(read.value)]
-    problems += (replace(read.problem(*old), severity=Severity.WARNING) for old in _old_names(read.value))
     return ReadConfiguration(read.value, path, tuple(sorted(problems)))
 
 
+_REFUSED = {
+    name: ("is a budget of a policy", f"policy: {{budgets: [{{name: {of}, resource: {of}, limits: RATIO}}]}}")
+    for name, of in (("cpuBudget", "cpu"), ("memoryBudget", "memory"))
+}
 _Nonsense = tuple[FieldPath, str, str]
 
 
@@ -96,18 +98,6 @@ def _nonsense(configuration: Configuration) -> Iterator[_Nonsense]:
             (finding.path, finding.what, finding.fix) for finding in nonsense(configuration.policy, ("policy",))
         )
     yield from _amounts(configuration)
-
-
-def _old_names(configuration: Configuration) -> Iterator[_Nonsense]:
-    """Yield old names that are still supported."""
-    options = configuration.options
-    for name, resource, budget in (
-        ("cpuBudget", "cpu", options.cpu_budget),
-        ("memoryBudget", "memory", options.memory_budget),
-    ):
-        if budget is not None:
-            new = f"policy: {{budgets: [{{name: {resource}, resource: {resource}, limits: {budget:g}}}]}}"
-            yield ("options", name), "is the old name of a budget (still supported)", f"write {new}"
 
 
 def _amounts(configuration: Configuration) -> Iterator[_Nonsense]:

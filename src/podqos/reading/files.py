@@ -32,18 +32,12 @@ MOST_UNSIZED_BYTES = 64 << 20
 
 
 class Rendering(Struct, frozen=True):
-    """What to render, and with what; by default, nothing."""
+    """What to render; by default, nothing."""
 
     render: bool = False
     """Whether to render every kustomization and chart found."""
     directories: tuple[str, ...] = ()
     """The kustomizations and charts given by name."""
-    helm: tuple[str, ...] = ()
-    """Arguments for ``helm template``."""
-    kustomize: tuple[str, ...] = ()
-    """Arguments for ``kubectl kustomize`` or ``kustomize build``."""
-    timeout_s: float = 60
-    """For each kustomization or chart."""
     splits_stdin: bool = True
     """Whether Helm's output on standard input is read as its templates: then it cannot be written as a whole."""
 

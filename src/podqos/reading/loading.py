@@ -47,12 +47,12 @@ class LoadRequest(Struct, frozen=True, kw_only=True):
     """The severity of a policy that is defined twice."""
     stated: Iterable[PriorityClass | RuntimeClass] = ()
     """Classes of the cluster that are in no file."""
+    version: tuple[int, int] | None = None
+    """Of Kubernetes; None where it is not known."""
     rendering: Rendering | None = None
     """Which kustomizations and charts are rendered; None: none of them."""
     kinds: Mapping[str, str] | None = None
     """Custom resources with pods in addition to the well-known ones, each with the path to its template."""
-    skips_services: bool = False
-    """Services need not be parsed."""
     known: Mapping[InputFile, Source] | None = None
     """Files that have been read already."""
     keeps_texts: bool = True
@@ -70,9 +70,9 @@ class LoadOptions(TypedDict, total=False):
     namespace: str | None
     doubles: Severity
     stated: Iterable[PriorityClass | RuntimeClass]
+    version: tuple[int, int] | None
     rendering: Rendering | None
     kinds: Mapping[str, str] | None
-    skips_services: bool
     known: Mapping[InputFile, Source] | None
     keeps_texts: bool
     full_statuses: bool
@@ -87,9 +87,9 @@ def load(*paths: Given, progress: Progress | None = None, **options: Unpack[Load
     ``doubles`` how bad it is that a policy is given twice. ``progress`` is told how many files have been read, of how
     many. ``stated`` are classes of the cluster that are in no file. ``kinds`` are custom resources that hold pods,
     in addition to the well-known ones, each with the path to its template: ``{"Widget": "spec.podTemplate"}``.
-    ``selection`` says which workloads answers are about. ``skips_services``: Services need not be parsed. ``known`` are
-    files that were read already. ``keeps_texts``: whether also texts are kept that nothing looks up any more.
-    ``full_statuses``: whether pods that a cluster keeps have their full status.
+    ``selection`` says which workloads answers are about. ``known`` are files that were read already. ``keeps_texts``:
+    whether also texts are kept that nothing looks up any more. ``full_statuses``: whether pods that a cluster keeps
+    have their full status.
 
     Policies found in a directory apply to the objects of their own directory and below; those of ``policies``, and of
     files that are named themselves, apply to all. Kustomizations and Helm charts in a directory are left out with a
@@ -120,6 +120,7 @@ def objects_of(
         directory=with_slashes(os.getcwd()),
         doubles=request.doubles,
         stated=tuple(request.stated),
+        version=request.version,
         kinds=custom_kinds(request.kinds),
     )
     contents = Contents(taken, rules)
@@ -148,12 +149,11 @@ def _source(file: InputFile, kinds: Mapping[str, CustomKind], request: LoadReque
 
 def _reading(file: InputFile, request: LoadRequest) -> Reading | None:
     """Return the contents of a file; None if it cannot be opened, which its source reports."""
-    if file.data is None or file.reading is not None:
-        return file.reading
+    if file.data is None:
+        return None
     problems: list[Problem] = []
     with Isolated(problems, file.path):
-        skips_services, full_statuses = request.skips_services, request.full_statuses
-        return read(file.path, file.data, skips_services=skips_services, full_statuses=full_statuses)
+        return read(file.path, file.data, full_statuses=request.full_statuses)
     return Reading(file.path, (), (), problems=tuple(problems))
 
 

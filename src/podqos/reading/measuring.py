@@ -49,9 +49,6 @@ class Measuring:
         self._kept: dict[str, _Kept] = {}
         self._round = threading.Lock()
         """Held while kubelets are asked."""
-        self._wanted = threading.Event()
-        self._attempts = 0
-        self._finished = threading.Condition()
         self.lines: Sequence[bytes] = ()
         self.measured_at: float | None = None
         """When kubelets were last asked with success, by ``time.monotonic``; None before."""
@@ -70,13 +67,6 @@ class Measuring:
     def of_nodes(self) -> dict[str, float]:
         """Return when each node was measured, by ``time.monotonic``."""
         return {node: kept.measured_at for node, kept in self._kept.items() if kept.answer.summary.value is not None}
-
-    def wait(self, seconds: float) -> None:
-        """Have it measured in the background now, and wait for that, but not longer than this."""
-        before = self._attempts
-        self._wanted.set()
-        with self._finished:
-            self._finished.wait_for(lambda: self._attempts != before, seconds)
 
     def measure(self) -> bool:
         """Ask the kubelets; return whether that succeeded. What was known stays if the API server does not answer."""
@@ -109,15 +99,9 @@ class Measuring:
         while not is_known() and not client.is_closed():
             client.pause(_PAUSE_SECONDS)
         while not client.is_closed():
-            if not self.is_old and not self._wanted.is_set():
-                self._wanted.wait(min(1.0, self._seconds))
-                continue
-            self._wanted.clear()
-            has_failed = not self._attempt()
-            with self._finished:
-                self._attempts += 1
-                self._finished.notify_all()
-            if has_failed:
+            if not self.is_old:
+                client.pause(min(1.0, self._seconds))
+            elif not self._attempt():
                 client.pause(min(_RETRY_SECONDS, self._seconds))
 
     def _attempt(self) -> bool:

@@ -49,7 +49,6 @@ class Mirror:
         self._nodes, self._pods = self._kinds[:2]
         self._follower = Follower(self._kinds, node=part.node, say=say, on_end=self._ended)
         self._version = ""
-        self._is_in_background = False
         self._heartbeat = Heartbeat(cluster)
         self._measuring = Measuring(cluster, part, self._heartbeat, self._node_names, usage_seconds)
         self._encoded: dict[tuple[str, str], tuple[list[Any], bytes]] = {}
@@ -64,13 +63,8 @@ class Mirror:
 
     def measure_in_background(self) -> None:
         """Query kubelets and the API server regularly from now on: ``known`` never waits for them."""
-        self._is_in_background = True
         self._heartbeat.start()
         self._measuring.start(lambda: self.is_complete or self.fatal is not None)
-
-    def wait_for_usage(self, seconds: float) -> None:
-        """Have usage measured in the background now, and wait for that, but not longer than this."""
-        self._measuring.wait(seconds)
 
     @property
     def is_complete(self) -> bool:
@@ -133,9 +127,7 @@ class Mirror:
     def known(self, before: ClusterSnapshot | None = None) -> ClusterSnapshot:
         """Return the cluster as far as it is known, without asking any server."""
         check_node(self._cluster, self._part, self._node_names())
-        found = ClusterSnapshot(self._lines(), self._cluster.name, before)
-        found.age = self.age() if self._is_in_background else None
-        return found
+        return ClusterSnapshot(self._lines(), self._cluster.name, before)
 
     def _node_names(self) -> list[str]:
         with self._follower.lock:

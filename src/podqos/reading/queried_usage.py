@@ -11,11 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from podqos.advice.sizing.samples import ContainerSamples, Measure, samples_of
-from podqos.cluster.patience import Patience
-from podqos.cluster.prometheus import PATIENCE, Prometheus, PrometheusAccess, RangeAnswer, TimeRange
+from podqos.cluster.prometheus import Prometheus, PrometheusAccess, RangeAnswer, TimeRange
 from podqos.errors import InputError
 from podqos.manifest.samples import PrometheusSeries
 from podqos.model.assumption import Assumption
@@ -68,8 +66,6 @@ class UsageQuery(Struct, frozen=True, kw_only=True):
     with_cpu: bool = True
     most_samples: int = _MOST_SAMPLES
     """Of a series, approximately."""
-    timeout_seconds: float | None = None
-    """How long to wait for one response."""
 
 
 class QueriedUsage(Struct, frozen=True):
@@ -135,7 +131,7 @@ def queried_usage(query: UsageQuery, progress: Progress | None = None) -> Querie
     asked = _time_range(query)
     queries = _queries(query, int(asked.step_seconds))
     results: dict[Measure, RangeAnswer] = {}
-    with Prometheus(query.access, patience=_patience(query.timeout_seconds)) as prometheus:
+    with Prometheus(query.access) as prometheus:
         for number, (measure, text) in enumerate(queries.items()):
             report = None if progress is None else _Report(progress, number * asked.points, len(queries) * asked.points)
             results[measure] = prometheus.range(text, asked, report)
@@ -163,15 +159,6 @@ class _Report:
 
     def __call__(self, count: int, _points: int) -> None:
         self._progress(self._before + count, self._total)
-
-
-def _patience(timeout_seconds: float | None) -> Patience:
-    if timeout_seconds is None:
-        return PATIENCE
-    connect_seconds = min(PATIENCE.connect_seconds, timeout_seconds)
-    return replace(
-        PATIENCE, connect_seconds=connect_seconds, stall_seconds=timeout_seconds, total_seconds=2.5 * timeout_seconds
-    )
 
 
 def _time_range(query: UsageQuery) -> TimeRange:

@@ -15,15 +15,15 @@ from msgspec import Struct
 from podqos.manifest.problems import Problem, Severity, SyntaxProblem
 from podqos.manifest.text import chunks, normalise
 from podqos.model.profile import LATEST
-from podqos.naming import naming
 from podqos.objects.files import RENDERED, STDIN, InputFile
-from podqos.reading.files import Rendering, read_bytes
+from podqos.reading.files import read_bytes
 from podqos.reading.paths import with_slashes
 from podqos.reading.running import Output, Stopped, run
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 CHART = "Chart.yaml"
 _MOST_BYTES = 256 << 20
+_TIMEOUT_S = 60.0
 # Helm writes it above every document, and nothing else between.
 _SOURCE = re.compile(rb"^---[ \t]*\r?\n# Source: ([^\r\n]+)\r?\n", re.MULTILINE)
 _LACKING = re.compile(r"found in Chart\.yaml, but missing in charts/ directory: (.+)")
@@ -34,17 +34,20 @@ _NOISE = ("Use --debug flag to render out invalid YAML", "# Warning: ")
 _FIXES = (
     (
         re.compile(r"chart requires kubeVersion"),
-        "state the version with " + naming("helm_args", f"'--kube-version {LATEST.version_text}'"),
+        f"give what Helm prints: `helm template … --kube-version {LATEST.version_text} | podqos check -`",
     ),
     (
         re.compile(r"execution error at|nil pointer evaluating|can't evaluate field|values don't meet the spec"),
-        "give it values with " + naming("values", "FILE") + " or " + naming("set", "KEY=VALUE"),
+        "give what Helm prints: `helm template … --values FILE | podqos check -`",
     ),
     (re.compile(r"library charts are not installable"), "render a chart that uses it"),
-    (re.compile(r"must specify --enable-helm"), "add " + naming("kustomize_args", "--enable-helm")),
+    (
+        re.compile(r"must specify --enable-helm"),
+        "give what kustomize prints: `kubectl kustomize --enable-helm … | podqos check -`",
+    ),
     (
         re.compile(r"security; file .* is not in or below"),
-        "add " + naming("kustomize_args", "'--load-restrictor LoadRestrictionsNone'"),
+        "give what kustomize prints: `kubectl kustomize --load-restrictor LoadRestrictionsNone … | podqos check -`",
     ),
     (
         re.compile(r"git (?:fetch|clone|init)|dial tcp|no such host|failed to (?:run|clone)"),
@@ -89,21 +92,21 @@ class Failure(Struct, frozen=True):
     """The chart's dependencies that are not in its directory."""
 
 
-def render(directory: str, tool: Tool, rendering: Rendering, scope: str | None) -> list[InputFile] | Failure:
+def render(directory: str, tool: Tool, scope: str | None) -> list[InputFile] | Failure:
     """Render a directory; its program must be installed."""
     assert tool.program is not None
     # Helm's tests are pods that run on `helm test` alone.
-    own = ("--skip-tests", *rendering.helm) if tool is Tool.HELM else rendering.kustomize
+    own = ("--skip-tests",) if tool is Tool.HELM else ()
     # What begins with a dash would be an option.
     command = [*tool.program, os.path.join(".", directory) if directory.startswith("-") else directory, *own]
     try:
-        output = run(command, timeout_s=rendering.timeout_s, most_bytes=_MOST_BYTES)
+        output = run(command, timeout_s=_TIMEOUT_S, most_bytes=_MOST_BYTES)
     except OSError as error:
         return Failure(
             _failed(directory, tool, f"cannot run {command[0]}: {error.strerror or error}", tool.how_to_install)
         )
     if output.stopped is not None or output.code:
-        return _failure(directory, tool, command, output, rendering.timeout_s)
+        return _failure(directory, tool, command, output)
     parts = dict(_parts(directory, tool, output.text))
     if not parts:
         what, fix = f"this {tool.noun} renders no objects", "give it other values" if tool is Tool.HELM else ""
@@ -158,9 +161,9 @@ def _template(name: bytes) -> str:
     return text if len(folders) > 1 and text.isprintable() and not {"", ".", ".."} & {*folders} else ""
 
 
-def _failure(directory: str, tool: Tool, command: list[str], output: Output, timeout_s: float) -> Failure:
+def _failure(directory: str, tool: Tool, command: list[str], output: Output) -> Failure:
     lines = [line for line in output.errors.splitlines() if line.strip() and not line.startswith(_NOISE)]
-    what, fix = _reason(output, timeout_s)
+    what, fix = _reason(output)
     what = what or ("" if lines else f"failed with exit code {output.code} and no message")
     what = f"{' '.join(command[:2])} {what}" if what else ""
     lacking = _LACKING.search(output.errors)
@@ -169,11 +172,11 @@ def _failure(directory: str, tool: Tool, command: list[str], output: Output, tim
     return Failure(problem, cause, lacking[1].strip() if lacking else "")
 
 
-def _reason(output: Output, timeout_s: float) -> tuple[str, str]:
+def _reason(output: Output) -> tuple[str, str]:
     """Return how a program ended, unless it failed and said why itself, and how to fix it."""
     if output.stopped is Stopped.LATE:
-        what = f"did not finish within {timeout_s:g} s and was killed"
-        return what, "give it more time with " + naming("render_timeout", "5m")
+        what = f"did not finish within {_TIMEOUT_S:g} s and was killed"
+        return what, "render it into a file, and give that"
     if output.stopped is Stopped.LONG:
         what = f"printed more than {_MOST_BYTES >> 20}Mi and was killed"
         return what, "give it values that render less, or render it into files"

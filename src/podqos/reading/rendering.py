@@ -132,7 +132,7 @@ class Rendered:
                 self._problems.append(_not_installed(tool, [directory.path for directory, _ in directories]))
                 continue
             for directory, scope in directories:
-                rendered = render(directory.path, tool, self._rendering, scope)
+                rendered = render(directory.path, tool, scope)
                 meant = None if scope is None else self._purposes.get(os.path.realpath(directory.path))
                 if not isinstance(rendered, Failure):
                     yield from (replace(file, purpose=meant) for file in rendered)

@@ -10,33 +10,27 @@ from podqos.manifest.contents import Other
 from podqos.manifest.kinds import group_of
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Problem, Severity
-from podqos.model.autoscaling import OFF, HorizontalPodAutoscaler, HPAScalingRules, Metric, VerticalPodAutoscaler
+from podqos.model.autoscaling import HorizontalPodAutoscaler, HPAScalingRules, Metric
 from podqos.objects.other_objects import converted
 from podqos.objects.sources import Source
 from podqos.sim.scenario.scenario import ScenarioWorkload
-from podqos.sim.scenario_format.file import Autoscalers
 
 SCALABLE = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
 """The kinds with a scale subresource."""
-_MODES = frozenset({"Auto", "Initial", "Recreate", "InPlaceOrRecreate", "InPlace"})
 _MOST_PERIOD_SECONDS = 1800
 _MOST_WINDOW_SECONDS = 3600
 
 
 def found_autoscalers(
     sources: Sequence[Source], workloads: Sequence[ScenarioWorkload], namespace: str
-) -> tuple[Autoscalers, tuple[Problem, ...]]:
+) -> tuple[tuple[HorizontalPodAutoscaler, ...], tuple[Problem, ...]]:
     """Return the autoscalers whose workloads are among those of a scenario, and what is wrong with others."""
     reader = _Reader(workloads, namespace)
     for source in sources:
         for other in source.reading.others:
-            match group_of(other.api_version), other.kind:
-                case "autoscaling", "HorizontalPodAutoscaler":
-                    reader.read(source, other)
-                case "autoscaling.k8s.io", "VerticalPodAutoscaler":
-                    reader.read_vertical(source, other)
-    found = Autoscalers(tuple(reader.horizontal.values()), tuple(reader.vertical.values()))
-    return found, tuple(reader.problems)
+            if (group_of(other.api_version), other.kind) == ("autoscaling", "HorizontalPodAutoscaler"):
+                reader.read(source, other)
+    return tuple(reader.horizontal.values()), tuple(reader.problems)
 
 
 class _Reader:
@@ -44,8 +38,6 @@ class _Reader:
         self._workloads = {(workload.namespace, workload.kind, workload.name): workload for workload in workloads}
         self._namespace = namespace
         self.horizontal: dict[tuple[str, str, str], HorizontalPodAutoscaler] = {}
-        """By target."""
-        self.vertical: dict[tuple[str, str, str], VerticalPodAutoscaler] = {}
         """By target."""
         self.problems: list[Problem] = []
 
@@ -76,38 +68,7 @@ class _Reader:
             self.problems.append(source.problem(other.place, ("spec", "scaleTargetRef"), what, "remove one of the two"))
         self.horizontal[target] = autoscaler
 
-    def read_vertical(self, source: Source, other: Other) -> None:
-        """Read a VerticalPodAutoscaler; one that only recommends changes nothing."""
-        read, problems = converted(source, other, VerticalPodAutoscaler)
-        self.problems += problems
-        if read is None or read.mode == OFF:
-            return
-        namespace = read.metadata.namespace or self._namespace
-        autoscaler = replace(read, metadata=replace(read.metadata, namespace=namespace))
-
-        def warn(path: FieldPath, what: str, fix: str) -> None:
-            self.problems.append(source.problem(other.place, path, what, fix, severity=Severity.WARNING))
-
-        mode = ("spec", "updatePolicy", "updateMode")
-        if autoscaler.mode not in _MODES:
-            fix = f"one of {', '.join(sorted(_MODES))}, Off"
-            self.problems.append(source.problem(other.place, mode, f'unknown mode "{autoscaler.mode}"', fix))
-            return
-        if autoscaler.mode == "InPlace":
-            warn(mode, "ignored: the feature gate InPlace of the updater is off by default", "InPlaceOrRecreate")
-            return
-        if not self._has_target(source, other, autoscaler):
-            return
-        if autoscaler.workload in self.vertical:
-            first = self.vertical[autoscaler.workload].metadata.name
-            what = f"ignored: {first} is another VerticalPodAutoscaler for the same workload"
-            warn(("spec", "targetRef"), what, "remove one of the two")
-            return
-        self.vertical[autoscaler.workload] = autoscaler
-
-    def _has_target(
-        self, source: Source, other: Other, autoscaler: HorizontalPodAutoscaler | VerticalPodAutoscaler
-    ) -> bool:
+    def _has_target(self, source: Source, other: Other, autoscaler: HorizontalPodAutoscaler) -> bool:
         target = autoscaler.target
         workload = self._workloads.get(autoscaler.workload)
         if workload is not None and workload.kind in SCALABLE:
@@ -116,8 +77,8 @@ class _Reader:
         if workload is not None:
             what, fix = f"a {target.kind} cannot be scaled", f"scalable are {', '.join(sorted(SCALABLE))}"
         what = f"ignored: {what}"
-        field = "scaleTargetRef" if isinstance(autoscaler, HorizontalPodAutoscaler) else "targetRef"
-        self.problems.append(source.problem(other.place, ("spec", field), what, fix, severity=Severity.WARNING))
+        place = ("spec", "scaleTargetRef")
+        self.problems.append(source.problem(other.place, place, what, fix, severity=Severity.WARNING))
         return False
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,21 +21,24 @@ from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.controllers.rollout_spec import TELLING, RolloutReader, RolloutSpec
 from podqos.errors import InputError
 from podqos.eviction.kubelet_file import read_kubelet
+from podqos.manifest.contents import Other
 from podqos.manifest.kinds import group_of
 from podqos.manifest.kubelet import Notation
 from podqos.manifest.plain import FieldPath, parse_path
 from podqos.manifest.problems import FieldProblem, Problem, Severity
 from podqos.manifest.text import Place
+from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.cron_schedule import has_times
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.resources import ResourceRequirements
+from podqos.model.service import Service
 from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.objects.kubelet_node import later_rules
 from podqos.objects.kubelet_notes import ignored_problems
-from podqos.objects.other_objects import budget_problem, converted
+from podqos.objects.other_objects import budget_problem, converted, is_read_as
 from podqos.objects.policies import PolicyCollector
 from podqos.objects.rules import ReadingRules
 from podqos.objects.sources import Source
@@ -43,7 +47,7 @@ from podqos.reading.gathering import gather
 from podqos.reading.paths import has_folder, with_slashes
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import RolloutPart, ScenarioDocument
-from podqos.sim.scenario_format.file import Autoscalers, FileReading, Materials, read_file, resolve
+from podqos.sim.scenario_format.file import FileReading, Materials, read_file, resolve
 from podqos.sim.scenario_format.ignored import IGNORED_OBJECTS, ignored_fields, may_be_ignored
 from podqos.sim.scenario_format.samples import Series, read_samples
 from podqos.sim.scenario_format.shape_document import Samples
@@ -56,6 +60,8 @@ from podqos.words.kubelet import ignored_words
 # Kinds whose controllers do not make another pod.
 _NOT_RECREATED = frozenset({"Pod"})
 _JOB_CONTROLLER = "kubernetes.io/job-controller"
+
+Namespaced = TypeVar("Namespaced", PodDisruptionBudget, Service)
 
 
 class InvalidScenario(InputError):
@@ -133,18 +139,13 @@ def _read(
 
 
 def stated_nodes(document: ScenarioDocument) -> int:
-    """Return how many nodes a scenario has, with those that its autoscaler may add."""
+    """Return how many nodes a scenario has."""
     return sum(_most_of(document).values())
 
 
 def _most_of(document: ScenarioDocument) -> dict[int, int]:
     """Return the most nodes of each entry of spec.nodes, by its index."""
-    scaling = document.spec.cluster_autoscaler
-    groups = {} if scaling is None else {group.nodes: group.max or 0 for group in scaling.node_groups}
-    return {
-        index: max(1, part.count, groups.get(part.name, 0) if part.name else 0)
-        for index, part in enumerate(document.spec.nodes)
-    }
+    return {index: max(1, part.count) for index, part in enumerate(document.spec.nodes)}
 
 
 def _largest(document: ScenarioDocument) -> FieldPath:
@@ -269,6 +270,8 @@ class _Fetched:
         self.materials = Materials(
             workloads,
             tuple(self._budgets(sources)),
+            self._namespaces,
+            tuple(service for *_, service in self._others(sources, Service)),
             self._kubelets(),
             self._samples,
             self._autoscalers(sources, workloads),
@@ -286,25 +289,30 @@ class _Fetched:
         self.problems.append(self._file.problem(FieldProblem(field, what, fix)))
 
     def _budgets(self, sources: Sequence[Source]) -> Iterator[PodDisruptionBudget]:
+        for source, other, budget in self._others(sources, PodDisruptionBudget):
+            refused = budget_problem(source, other, budget)
+            if refused is not None:
+                self.problems.append(refused)
+            else:
+                yield budget
+
+    def _others(self, sources: Sequence[Source], model: type[Namespaced]) -> Iterator[tuple[Source, Other, Namespaced]]:
+        """Yield the objects of a kind without pods."""
         for source in sources:
             for other in source.reading.others:
-                if (group_of(other.api_version), other.kind) != ("policy", "PodDisruptionBudget"):
-                    continue
-                budget, problems = converted(source, other, PodDisruptionBudget)
-                self.problems += problems
-                if budget is None:
-                    continue
-                refused = budget_problem(source, other, budget)
-                if refused is not None:
-                    self.problems.append(refused)
-                    continue
-                namespace = budget.metadata.namespace or self._spec.namespace
-                yield replace(budget, metadata=replace(budget.metadata, namespace=namespace))
+                if is_read_as(other, model):
+                    found, problems = converted(source, other, model)
+                    self.problems += problems
+                    if found is not None:
+                        namespace = found.metadata.namespace or self._spec.namespace
+                        yield source, other, replace(found, metadata=replace(found.metadata, namespace=namespace))
 
-    def _autoscalers(self, sources: Sequence[Source], workloads: Sequence[ScenarioWorkload]) -> Autoscalers:
+    def _autoscalers(
+        self, sources: Sequence[Source], workloads: Sequence[ScenarioWorkload]
+    ) -> tuple[HorizontalPodAutoscaler, ...]:
         kinds = {other.kind for source in sources for other in source.reading.others}
-        if not kinds & {"HorizontalPodAutoscaler", "VerticalPodAutoscaler"}:
-            return Autoscalers()
+        if "HorizontalPodAutoscaler" not in kinds:
+            return ()
         from podqos.reading.scenario_autoscalers import found_autoscalers
 
         found, problems = found_autoscalers(sources, workloads, self._spec.namespace)
@@ -316,6 +324,7 @@ class _Fetched:
         for source in sources:
             self.problems += (*source.reading.problems, *policies.take(source))
         cluster, problems = policies.cluster()
+        self._namespaces = {known.metadata.name: known.metadata.labels for known in cluster.namespaces}
         plugins = self._spec.enable_admission_plugins
         cluster = replace(cluster, policies=replace(cluster.policies, enabled_plugins=plugins))
         self.problems += problems
@@ -467,9 +476,9 @@ class _Fetched:
         if admission.pods == 0:
             return None
         errors = rejected(admission.workload, admission.first.tolerated, partial(source.plain, place))
-        own = admission.workload
-        is_reported = _is_of_job if own.job is not None else _is_of_rollout
-        self.problems += source.tolerated(place, [error for error in errors if not is_reported(error, own)])
+        if admission.workload.job is not None:
+            errors = tuple(error for error in errors if not _is_of_job(error, admission.workload))
+        self.problems += source.tolerated(place, errors)
         return _scenario_workload(admission.workload, with_names(admission.first.pod), admission.pods)
 
     def _kubelets(self) -> dict[str, KubeletConfiguration]:
@@ -553,12 +562,6 @@ def _batch_problems(workload: Workload, source: Source, place: Place) -> Iterato
         findings.append(FieldProblem((*path, "managedBy"), what, severity=Severity.WARNING))
     for finding in findings:
         yield replace(source.problem(place, finding.path, finding.what, finding.fix), severity=finding.severity)
-
-
-def _is_of_rollout(error: FieldError, workload: Workload) -> bool:
-    """Whether an error is about how pods are replaced, of which reading that is the judge."""
-    path = error.path.encode()
-    return workload.kind in ROLLED_OUT and any(path.startswith(b"spec.") and mark in path for mark in TELLING)
 
 
 def _is_of_job(error: FieldError, workload: Workload) -> bool:

@@ -14,14 +14,6 @@ from podqos.wording import nearest
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SOURCE_TREE = _PACKAGE.parents[1]
 
-# Earlier names of scenarios; they stay valid.
-FORMER_NAMES = {
-    "question-1": "oom-by-class",
-    "question-1-variant": "oom-by-usage",
-    "question-2": "oom-loop",
-    "question-3": "oom-by-request",
-}
-
 
 def scenario_dir(name: str) -> Path:
     """Return the directory of the scenario ``name``, such as ``content-platform``."""
@@ -38,35 +30,25 @@ def shipped_scenarios() -> list[str]:
 
 
 def shipped_scenario(name: str) -> str | None:
-    """Return the file of the scenario ``name``, which may be an earlier name, or None."""
-    name = FORMER_NAMES.get(name, name)
+    """Return the file of the scenario ``name``, or None."""
     return str(_home() / f"{name}.yaml") if name in shipped_scenarios() else None
 
 
 def closest_scenario(name: str) -> str | None:
     """Return the name of the scenario that was probably meant."""
-    close = nearest(name, [*shipped_scenarios(), *FORMER_NAMES])
-    return None if close is None else FORMER_NAMES.get(close, close)
+    return nearest(name, shipped_scenarios())
 
 
 def starter_files(name: str) -> dict[str, str]:
     """Return what ``podqos scenario new`` writes, by path: a commented scenario that runs, and its manifests."""
-    return _starter({f"{name}.yaml": "scenario.yaml", f"{name}/manifests.yaml": "manifests.yaml"}, name)
-
-
-def starter_policy(name: str) -> dict[str, str]:
-    """Return what ``podqos policy init`` writes, by path: a commented policy, and objects that test it."""
-    return _starter({f"{name}.yaml": "policy.yaml", f"{name}/tests.yaml": "policy-tests.yaml"}, name)
-
-
-def _starter(paths: dict[str, str], name: str) -> dict[str, str]:
+    paths = {f"{name}.yaml": "scenario.yaml", f"{name}/manifests.yaml": "manifests.yaml"}
     starter = scenario_dir("starter")
     return {path: _named((starter / file).read_text(encoding="utf-8"), name) for path, file in paths.items()}
 
 
 def _named(text: str, name: str) -> str:
     """Return a file to start from with its name, in quotes where YAML would not read it as a text."""
-    from podqos.manifest.edits.writing import scalar  # only these two commands write files to start from
+    from podqos.manifest.edits.writing import scalar  # only this command writes files to start from
 
     text = text.replace(": NAME\n", f": {scalar(name)}\n").replace("- NAME/\n", f"- {scalar(f'{name}/')}\n")
     return text.replace("NAME", name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 import msgspec
@@ -25,7 +26,8 @@ class StrictFile(Generic[Model]):
     It holds a value, or none because of its problems; an empty file holds the defaults.
     """
 
-    def __init__(self, path: str, model: type[Model]) -> None:
+    def __init__(self, path: str, model: type[Model], refused: Mapping[str, tuple[str, str]] = {}) -> None:
+        """Read it. ``refused`` is as of an ``Examination``."""
         self.path = path
         self.value: Model | None = None
         self.problems: tuple[Problem, ...] = ()
@@ -33,7 +35,7 @@ class StrictFile(Generic[Model]):
         if self._document is None:
             self.value = model()
             return
-        examination = Examination(is_live=False)
+        examination = Examination(is_live=False, refused=refused)
         cleaned = examination.clean(self._document.value, model, ())
         if not examination.findings:
             try:

@@ -48,6 +48,9 @@ from podqos.wording import mebibytes
 
 _EXTRA_US = 15 * 60 * SECOND_US
 _LONGEST_SETTLING_US = 24 * 3600 * SECOND_US
+MOST_KILLS = 50
+"""Of one container, until a run of several leaks ends: by then it starts again every five minutes, for hours. To wait
+for a leak that is a million times slower took minutes."""
 
 
 class ImpossibleUsage(InputError):
@@ -372,6 +375,71 @@ class BlastNode:
             by=by,
             cause=cause,
         )
+
+
+def leak_together(
+    pods: BlastPods,
+    leaks: Sequence[Leak],
+    *,
+    begins_us: int,
+    profile: Profile,
+    policy: Policy | None,
+) -> Iterator[Entry]:
+    """Let several leak at once, and yield who is killed or evicted, until each that leaks has died once.
+
+    One that is started again leaks again, from what it holds now; the run also ends when one has been killed
+    ``MOST_KILLS`` times. What runs besides pods does not die: where that leaks, every pod dies once. Nobody has looked
+    at the node before: the kubelet's first pass is at its phase.
+    """
+    rates = {(leak.pod, leak.container): leak.bytes_per_second for leak in leaks}
+    lasts_us = horizon_us(pods.node, min(rates.values()))
+
+    def leaking(curve: Curve, rate: int) -> Curve:
+        held = curve.at(0)
+        grown = held + rate * lasts_us // SECOND_US
+        return Curve(((0, held), (begins_us, held), (begins_us + lasts_us, grown)), clock=Clock.CONTAINER)
+
+    workloads = []
+    for pod, containers in pods.pods:
+        still = _workload(pod, containers, pods.node.name)
+        demands = dict(still.demands[0])
+        for name, demand in still.demands[0].items():
+            rate = rates.get((pod.key, name))
+            if rate is not None:
+                demands[name] = replace(demand, anon_bytes=leaking(demand.anon_bytes, rate))
+        workloads.append(replace(still, demands=(demands,)))
+    spec, of_system = pods.node, rates.get((SYSTEM, ""))
+    if of_system is not None:
+        grows = replace(leaking(spec.system.anon_bytes, of_system), clock=Clock.SCENARIO)
+        spec = replace(spec, system=replace(spec.system, anon_bytes=grows))
+    scenario = Scenario(
+        name="leaks",
+        duration_us=begins_us + lasts_us,
+        nodes=(NodeGroup(spec),),
+        workloads=tuple(workloads),
+        profile=profile,
+        policy=policy,
+        options=Options(slows_at_memory_high=False),
+    )
+    queue = EventQueue(scenario.duration_us)
+    entries = SimCluster(scenario, queue).entries
+    left = set(rates) if of_system is None else {(pod.key, each.name) for pod, held in pods.pods for each in held}
+    kills: Counter[tuple[str, str | None]] = Counter()
+    read = 0
+    while (
+        left
+        and max(kills.values(), default=0) < MOST_KILLS
+        and queue.next is not None
+        and queue.next[0] <= scenario.duration_us
+    ):
+        queue.step()
+        _check(entry for entry in entries[read:] if isinstance(entry.because, TooLittleLeft))
+        for entry in entries[read:]:
+            if entry.pod is not None and entry.kind in {Kind.OOM_KILLED, Kind.EVICTED}:
+                yield entry
+                kills[entry.pod, entry.container] += 1
+                left = {each for each in left if each[0] != entry.pod or entry.container not in {None, each[1]}}
+        read = len(entries)
 
 
 def radius_of(

@@ -6,7 +6,7 @@ So a scenario of 16 cores and 64Gi can be rehearsed on two cores in 2Gi.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 from typing import TypeVar
 
@@ -16,11 +16,11 @@ from msgspec.structs import astuple, replace
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.memory import Watermarks, machine
 from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.model.pod import Container, Pod
+from podqos.model.pod import Container, EmptyDir, Pod, Volume
 from podqos.model.quantity import Quantity
-from podqos.model.resources import CPU, MEMORY, ResourceList, ResourceRequirements
+from podqos.model.resources import CPU, MEMORY, ResourceList, ResourceRequirements, is_hugepages
 from podqos.sim.engine.curve import Curve
-from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
+from podqos.sim.scenario.demand import ContainerDemand, SystemDemand, VolumeDemand
 from podqos.sim.scenario.scenario import NodeGroup, Scenario, ScenarioWorkload, WorkloadChange, WorkloadRollout
 from podqos.survival.counterfactual.pod_changes import each_container
 
@@ -36,7 +36,7 @@ class ScaleFactors(Struct, frozen=True, gc=False):
     memory: Fraction
     cpu: Fraction = Fraction(1)
     time: Fraction = Fraction(1)
-    """Applies to demands; the kubelet's own timing stays."""
+    """Applies to demands; the kubelet's own timing stays: probes, grace periods, hooks that sleep."""
 
     def moment(self, time_us: int) -> int:
         """Return a scaled time."""
@@ -84,6 +84,7 @@ def _group(group: NodeGroup, scale: ScaleFactors) -> NodeGroup:
             spec,
             memory_bytes=scale.size(spec.memory_bytes),
             swap_bytes=scale.size(spec.swap_bytes),
+            hugepages={name: scale.size(amount) for name, amount in spec.hugepages.items()},
             cpu_milli=scale.milli(spec.cpu_milli),
             watermarks=Watermarks(*map(scale.size, astuple(marks))),
             system=_demand(spec.system, scale),
@@ -122,8 +123,9 @@ def _is_memory(signal: str, value: str) -> bool:
 
 
 def _workload(workload: ScenarioWorkload, scale: ScaleFactors) -> ScenarioWorkload:
+    in_memory = {volume.name for volume in workload.pod.spec.volumes if volume.is_in_memory}
     demands = tuple(
-        {name: _with_work(_demand(demand, scale), scale) for name, demand in containers.items()}
+        {name: _of_container(demand, in_memory, scale) for name, demand in containers.items()}
         for containers in workload.demands
     )
     return replace(
@@ -136,13 +138,41 @@ def _workload(workload: ScenarioWorkload, scale: ScaleFactors) -> ScenarioWorklo
 
 
 def _demand(demand: Demand, scale: ScaleFactors) -> Demand:
-    curves = {name: _curve(getattr(demand, name), scale, scale.part) for name in _MEMORY_CURVES}
-    return replace(demand, **curves, cpu_milli=_curve(demand.cpu_milli, scale, scale.milli))
+    amounts = {**dict.fromkeys(_MEMORY_CURVES, scale.part), "cpu_milli": scale.milli}
+    given = {name: getattr(demand, name) for name in demand.__struct_fields__}
+    curves = {
+        name: _curve(value, scale, amounts.get(name, int)) for name, value in given.items() if isinstance(value, Curve)
+    }
+    return replace(demand, **curves)
 
 
-def _with_work(demand: ContainerDemand, scale: ScaleFactors) -> ContainerDemand:
-    """Scale the work of a container: it takes the scaled time on the scaled cores."""
-    return demand if demand.work_us is None else replace(demand, work_us=scale.moment(scale.milli(demand.work_us)))
+def _of_container(demand: ContainerDemand, in_memory: Collection[str], scale: ScaleFactors) -> ContainerDemand:
+    """Scale what a container wants; ``in_memory`` are the volumes that take memory."""
+    volumes = {
+        name: VolumeDemand(
+            _curve(volume.used_bytes, scale, scale.part if name in in_memory else int),
+            _curve(volume.inodes, scale, int),
+        )
+        for name, volume in demand.volumes.items()
+    }
+    service = demand.service
+    if service is not None:
+        requests_milli = _curve(service.requests_milli, scale, int)
+        service = replace(service, requests_milli=requests_milli, cost_us=scale.milli(service.cost_us))
+    return replace(
+        _demand(demand, scale),
+        volumes=volumes,
+        exits_after_us=_if_stated(scale.moment, demand.exits_after_us),
+        pre_stop_us=_if_stated(scale.moment, demand.pre_stop_us),
+        probe_cost_us=_if_stated(scale.milli, demand.probe_cost_us),
+        # It takes the scaled time on the scaled cores.
+        work_us=_if_stated(scale.moment, _if_stated(scale.milli, demand.work_us)),
+        service=service,
+    )
+
+
+def _if_stated(change: Callable[[int], int], value: int | None) -> int | None:
+    return None if value is None else change(value)
 
 
 def _curve(curve: Curve, scale: ScaleFactors, amount: Callable[[int], int]) -> Curve:
@@ -154,8 +184,16 @@ def _pod(pod: Pod, scale: ScaleFactors) -> Pod:
     def container(each: Container) -> Container:
         return replace(each, resources=_resources(each.resources, scale))
 
+    def volume(each: Volume) -> Volume:
+        own = each.empty_dir
+        if own is None or own.size_limit is None or not each.is_in_memory:
+            return each
+        limited: EmptyDir = replace(own, size_limit=_bytes(own.size_limit, scale))
+        return replace(each, empty_dir=limited)
+
     spec = replace(
         each_container(pod.spec, container),
+        volumes=tuple(map(volume, pod.spec.volumes)),
         resources=None if pod.spec.resources is None else _resources(pod.spec.resources, scale),
         overhead=_amounts(pod.spec.overhead, scale) if pod.spec.overhead else pod.spec.overhead,
     )
@@ -171,6 +209,10 @@ def _amounts(amounts: ResourceList, scale: ScaleFactors) -> ResourceList:
 
 
 def _amount(name: str, amount: Quantity, scale: ScaleFactors) -> Quantity:
-    if name == MEMORY:
-        return Quantity.of_units(scale.size(amount.value), "BinarySI")
+    if name == MEMORY or is_hugepages(name):
+        return _bytes(amount, scale)
     return Quantity.of_milli(scale.milli(-(-amount.nanos // 1_000_000))) if name == CPU else amount
+
+
+def _bytes(amount: Quantity, scale: ScaleFactors) -> Quantity:
+    return Quantity.of_units(scale.size(amount.value), "BinarySI")

@@ -27,7 +27,7 @@ from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.node.cpu_meter import CpuAccount
 from podqos.sim.node.recording import NodeRecord, Recorder
 from podqos.sim.run import FinishedRun, Tallies, simulate
-from podqos.sim.scenario.happenings import Drained, Resized
+from podqos.sim.scenario.happenings import Drained
 from podqos.sim.scenario.replicas import is_bound
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.summary import RunSummary, run_summary
@@ -45,7 +45,7 @@ class TogetherReason(StrEnum):
     REPLACED = "Replaced"
     """A controller made a pod that could go to any node."""
     AUTOSCALED = "Autoscaled"
-    """An autoscaler changes workloads or nodes."""
+    """An autoscaler changes workloads."""
     SERVICE = "Service"
     """The requests to a workload are divided among its pods on all nodes."""
     JOB = "Job"
@@ -113,9 +113,7 @@ def shard(scenario: Scenario, names: Collection[str]) -> Scenario:
     return replace(
         scenario,
         only=tuple(name for name in scenario.node_names if name in here),
-        happenings=tuple(
-            happening for happening in scenario.happenings if isinstance(happening, Resized) or happening.node in here
-        ),
+        happenings=tuple(happening for happening in scenario.happenings if happening.node in here),
     )
 
 

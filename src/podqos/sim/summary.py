@@ -21,7 +21,6 @@ from podqos.agent.reasons import (
     CronJobSkipped,
     ExitedWith,
     JobEnded,
-    NodeOfGroup,
     OOMKill,
     ReplacementFor,
     ThrottledBy,
@@ -162,17 +161,8 @@ def run_summary(run: FinishedRun) -> RunSummary:
         return run.summary
     scenario = run.scenario
     owners = _owners(scenario, run.entries)
-    counted = summarized(run.entries, owners, run.cpu, nodes=_node_count(scenario, run.entries), end_us=run.end_us)
+    counted = summarized(run.entries, owners, run.cpu, nodes=len(scenario.node_names), end_us=run.end_us)
     return replace(counted, services=run.services) if run.services else counted
-
-
-def _node_count(scenario: Scenario, entries: Iterable[Entry]) -> int:
-    """Return how many nodes there were, without those that an autoscaler could have added."""
-    if scenario.cluster_autoscaler is None:
-        return len(scenario.node_names)
-    joined = {entry.because.node for entry in entries if isinstance(entry.because, NodeOfGroup)}
-    first = {group.name_of(index) for group in scenario.nodes for index in range(group.first_count)}
-    return len(joined | first)
 
 
 def outage_ends(run: FinishedRun, entries: Sequence[Entry]) -> dict[str, int]:

@@ -1,27 +1,20 @@
 """A scenario under many values and seeds: the plan of all runs, what is kept of each, and the statistics over all.
 
-Runs are independent, so they can execute anywhere and in any order; each has a key made of everything it depends on, so
-that an interrupted sweep can resume. ``library`` starts the runs.
+Runs are independent, so they can execute anywhere and in any order. ``library`` starts them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
 from itertools import product
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
-from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
-from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Assignment, Varied
-from podqos.version import __version__
 
 
 class Point(Struct, frozen=True):
@@ -61,10 +54,9 @@ class WorkloadResult(Struct, frozen=True, gc=False, rename="camel"):
         return self.untouched + slowed == self.pods and not self.never_ran
 
 
-class RunResult(Struct, frozen=True, rename="camel"):
-    """What is kept of a run; a line of the results file."""
+class RunResult(Struct, frozen=True):
+    """What is kept of a run."""
 
-    key: str
     values: tuple[str, ...]
     seed: int | None
     workloads: dict[str, WorkloadResult]
@@ -121,7 +113,7 @@ class Combination(Struct, frozen=True, rename="camel"):
 
 
 class Sweep(Listing[Combination], Struct, frozen=True, rename="camel"):
-    """The whole output of ``podqos sweep -o json``. Fields are added, never renamed or removed."""
+    """The whole output of ``podqos simulate --vary … -o json``. Fields are added, never renamed or removed."""
 
     scenario: str
     parameters: tuple[str, ...]
@@ -143,21 +135,6 @@ def plan(varied: Sequence[Varied], seeds: Sequence[int] = ()) -> Iterator[Point]
         assignments = tuple((each.parameter, value) for each, value in zip(varied, values, strict=True))
         for seed in seeds or (None,):
             yield Point(assignments, seed)
-
-
-def run_key(scenario: Scenario) -> str:
-    """Return the key of a run: a hash of everything it depends on, and the version of podqos."""
-    # The same values are the same run, however they came about.
-    data = msgspec.json.encode(replace(scenario, changes=()), enc_hook=_plain, order="deterministic")
-    return sha256(__version__.encode() + b"\0" + data).hexdigest()[:32]
-
-
-def _plain(value: object) -> str | int:
-    """Encode what msgspec cannot: amounts, and durations, which are whole numbers."""
-    if isinstance(value, int):
-        return int(value)
-    assert isinstance(value, Quantity), type(value)
-    return str(value)
 
 
 def combinations(results: Iterable[RunResult]) -> tuple[Combination, ...]:

@@ -36,6 +36,7 @@ from podqos.manifest.times import parse_duration_us
 from podqos.model.kubelet_config import API_VERSION, KIND, kubelet_configuration
 from podqos.model.pod import Container, Pod, Workload
 from podqos.model.quantity import Quantity
+from podqos.naming import naming
 from podqos.sim.engine.curve import Curve
 from podqos.sim.scenario.demand import IDLE, ContainerDemand
 from podqos.sim.scenario.happenings import NodeLost
@@ -86,7 +87,7 @@ def parse_assignment(text: str) -> Assignment:
     """Read ``NAME[@WORKLOAD[:CONTAINER]]=VALUE``."""
     varied = parse_varied(text)
     if len(varied.values) > 1:
-        fix = "`podqos sweep` runs a scenario with each of several"
+        fix = naming("vary") + " runs a scenario with each of several"
         raise InvalidArgument(f"{len(varied.values)} values", where=text, fix=fix)
     return varied.parameter, varied.values[0]
 

@@ -16,15 +16,12 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import (
-    EvictionReport,
     GuardMode,
     LocalStorageExceeded,
     OOMKill,
     OOMLevel,
-    PodSaving,
     ThresholdsMet,
     UnderPressure,
-    WouldHaveSaved,
 )
 from podqos.eviction.signals import Signal
 from podqos.model.assumption import Assumption
@@ -133,32 +130,6 @@ class GuardReport(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "GuardReport"
     assumptions: tuple[Assumption, ...] = ()
-
-
-class ExplainedDecision(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A decision about one pod, and all that was written down about it."""
-
-    decision: GuardDecision
-    times: int = 1
-    """How often it was made: without an eviction it is made again at every look."""
-    last_us: int | None = None
-    """When it was made last, if more than once."""
-    saved_by: tuple[PodSaving, ...] | None = None
-    """What would have saved the pod; None where that was not found out."""
-    report: EvictionReport | None = None
-    """What came of it, where it was carried out."""
-
-
-class GuardExplanation(Struct, frozen=True, rename="camel"):
-    """What a guard's journal says of one pod: the whole output of ``podqos guard explain -o json``."""
-
-    pod: str
-    decisions: tuple[ExplainedDecision, ...]
-    """In the order of time."""
-    deaths: tuple[GuardedDeath, ...]
-    """Its own, and those of pods in whose place it would have gone."""
-    api_version: str = "podqos.dev/v1alpha1"
-    kind: str = "GuardExplanation"
 
 
 class _Episode:
@@ -319,42 +290,6 @@ def guard_report(entries: Iterable[Entry | Death], assumptions: tuple[Assumption
         tuple(evicted),
         assumptions=assumptions,
     )
-
-
-def explanation(entries: Iterable[Entry], pod: str) -> GuardExplanation:
-    """Return what a journal says of one pod."""
-    decisions: list[ExplainedDecision] = []
-    judged: dict[str, NodeHindsight] = {}
-    deaths: list[GuardedDeath] = []
-    is_again = False
-    for entry in entries:
-        found = judged.setdefault(entry.node, NodeHindsight()).heard(entry)
-        deaths += (each for each in found if isinstance(each, GuardedDeath))
-        if entry.kind is Kind.OBSERVED:
-            is_again = False
-        if entry.pod != pod:
-            continue
-        match entry.kind, entry.because:
-            case (Kind.EVICTED | Kind.WOULD_EVICT) as kind, UnderPressure() | LocalStorageExceeded() as because:
-                if entry.by is not By.GUARD:
-                    continue
-                if is_again and decisions and kind is Kind.WOULD_EVICT and not decisions[-1].decision.enforced:
-                    last = decisions[-1]
-                    decisions[-1] = replace(last, times=last.times + 1, last_us=entry.time_us)
-                    continue
-                chosen = GuardDecision(entry.time_us, entry.node, pod, kind is Kind.EVICTED, because)
-                decisions.append(ExplainedDecision(chosen))
-                is_again = True
-            case Kind.EXPLAINED, WouldHaveSaved(savings=savings) if decisions:
-                decisions[-1] = replace(decisions[-1], saved_by=savings)
-            case Kind.REPORTED, EvictionReport() as report if decisions:
-                decisions[-1] = replace(decisions[-1], report=report)
-            case _:
-                pass
-    for hindsight in judged.values():
-        deaths += (death for death in hindsight.end() if isinstance(death, GuardedDeath))
-    about = (death for death in deaths if pod in {death.pod, death.decision.pod if death.decision else ""})
-    return GuardExplanation(pod, tuple(decisions), tuple(sorted(about, key=_when)))
 
 
 def _when(each: GuardedDeath | GuardDecision) -> tuple[int, str]:

@@ -494,6 +494,8 @@ class Connection(asyncio.Protocol):
 
 
 def _drop(answer: object) -> None:
-    """End what nobody waits for, in case it has not begun."""
+    """End what nobody waits for; what has not begun does not begin."""
     if isinstance(answer, Coroutine):
         answer.close()
+    elif isinstance(answer, asyncio.Future):
+        answer.cancel()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 import time
 from collections.abc import Awaitable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -38,9 +39,13 @@ DRAINING = "draining"
 
 
 class WebhookMetrics:
-    """The webhook's metrics. Label values are only names chosen by a policy or podqos."""
+    """The webhook's metrics. Label values are only names chosen by a policy or podqos.
+
+    Large reviews are counted in the thread that decides them, all else on the loop: hence the lock.
+    """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self.reviews = Counter("podqos_webhook_reviews_total", "Admission reviews answered.")
         self.seconds = Histogram("podqos_webhook_review_seconds", "Time taken to decide a review.")
         self.violations = Counter("podqos_webhook_violations_total", "Policy violations, by policy, rule and action.")
@@ -57,22 +62,32 @@ class WebhookMetrics:
         kind = request.kind.kind if request.kind.kind in POD_HOLDERS else "other"
         operation = request.operation if request.operation in _OPERATIONS else "other"
         labels = (("webhook", decision.door.value), ("operation", operation), ("kind", kind))
-        self.reviews.add((*labels, ("allowed", "true" if decision.allowed else "false")))
-        self.seconds.add(seconds, labels[:1])
-        for violation in decision.judgement.violations:
-            rule = (("policy", violation.policy), ("rule", violation.rule), ("action", violation.action.value))
-            self.violations.add(rule)
-        for finding in decision.findings:
-            self.findings.add((("check", finding.check),))
-        if decision.patch:
-            self.mutated.add()
+        with self._lock:
+            self.reviews.add((*labels, ("allowed", "true" if decision.allowed else "false")))
+            self.seconds.add(seconds, labels[:1])
+            for violation in decision.judgement.violations:
+                rule = (("policy", violation.policy), ("rule", violation.rule), ("action", violation.action.value))
+                self.violations.add(rule)
+            for finding in decision.findings:
+                self.findings.add((("check", finding.check),))
+            if decision.patch:
+                self.mutated.add()
 
-    def lines(self) -> Iterator[str]:
-        """Yield all metrics as text."""
-        for each in (
-            self.reviews, self.seconds, self.violations, self.findings, self.mutated, self.errors, self.reloads,
-        ):  # fmt: skip
-            yield from each.lines()
+    def failed(self, reason: str) -> None:
+        """Count a review without a decision."""
+        with self._lock:
+            self.errors.add((("reason", reason),))
+
+    def lines(self) -> list[str]:
+        """Return all metrics as text, as they are at one moment."""
+        with self._lock:
+            return [
+                line
+                for each in (
+                    self.reviews, self.seconds, self.violations, self.findings, self.mutated, self.errors, self.reloads,
+                )
+                for line in each.lines()
+            ]  # fmt: skip
 
 
 class Webhook:
@@ -130,10 +145,10 @@ class Webhook:
             decision = self.reviewer.decide(door, read_review(body), datetime.now(UTC).date())
             answer = encode_answer(response(decision))
         except InvalidReview as error:
-            self.metrics.errors.add((("reason", "bad-review"),))
+            self.metrics.failed("bad-review")
             return text_response(400, str(error))
         except Exception as error:  # noqa: BLE001 - a bug of ours must not take the server down
-            self.metrics.errors.add((("reason", "internal"),))
+            self.metrics.failed("internal")
             self.audit.write(_error_line(error))
             return text_response(500, f"podqos failed: {type(error).__name__}")
         self._note(decision, time.perf_counter() - began)
@@ -147,7 +162,7 @@ class Webhook:
     async def _review_large(self, door: Door, request: Request) -> Response:
         """Decide in a thread, concurrently with other requests, and within the API server's timeout."""
         if self._large_waiting >= self.limits.large_at_once:
-            self.metrics.errors.add((("reason", "busy"),))
+            self.metrics.failed("busy")
             return text_response(429, "too many large reviews at once", retry_after="1")
         loop = asyncio.get_running_loop()
         until = request.began + _SHARE * (waits(request.query) or self.limits.answer_seconds)
@@ -157,7 +172,7 @@ class Webhook:
         try:
             return await asyncio.wait_for(asyncio.shield(task), max(0.0, until - loop.time()))
         except TimeoutError:
-            self.metrics.errors.add((("reason", "deadline"),))
+            self.metrics.failed("deadline")
             return text_response(504, "no decision before the deadline")
 
     def _large_done(self) -> None:

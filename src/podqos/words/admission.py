@@ -28,6 +28,10 @@ def status(code: Code) -> str:
     return f"{int(code)} {_STATUS[code]}"
 
 
+OTHER_FIELDS = "Other fields are not judged: `kubectl apply --dry-run=server` sends them to the API server."
+"""Said once below answers for people."""
+
+
 def not_judged(paths: Sequence[str]) -> str:
     """Return the fields that podqos does not judge, those of one part of the pod together."""
     fields: dict[str, list[str]] = {}

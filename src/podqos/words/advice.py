@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from podqos.advice.sizing.autoscaled import ReplicaChange
 from podqos.advice.sizing.bounds import Bound, BoundedAmount, QuotaShortfall
 from podqos.advice.sizing.goals import Goal
 from podqos.advice.sizing.matrix import Because
 from podqos.advice.sizing.memory_need import DecidedBy, MemoryNeed
 from podqos.advice.sizing.node_settings import NodeNeeds, NodeThresholds
-from podqos.advice.sizing.runtime_settings import Follows, RuntimeChange
+from podqos.advice.sizing.runtime_settings import ProgramSetting
 from podqos.advice.sizing.sizing import Doubt
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity
@@ -93,23 +92,27 @@ def bounded_words(change: BoundedAmount) -> str:
     return f"{what}: {change.by} allows {word} this{below}"
 
 
-def runtime_words(change: RuntimeChange) -> str:
-    """Return how a runtime's setting follows the limit."""
-    where = f" in {change.variable}" if change.variable and not change.before.startswith(change.variable) else ""
-    if change.because is Follows.UNKNOWN:
-        return f"{change.before} comes from {change.held_by}: change it there when you change the limit"
-    return f"{change.before} → {change.after}{where}: {change.runtime} needs to leave room for the rest of the process"
+def setting_words(setting: ProgramSetting, need: MemoryNeed | None) -> str:
+    """Return why the memory limit is not what usage asks for, and who decides about that."""
+    limit = "the memory limit is not lowered" if setting.least_limit_bytes else "no memory limit is added"
+    if setting.runtime is None:
+        return f"{limit}: what its heap or cache is set to is not read from a cluster; give its manifest"
+    name = setting.variable
+    said = f"{setting.setting} in {name}" if name and not setting.setting.startswith(name) else setting.setting
+    if setting.held_by:
+        return f"{limit}: {said} comes from {setting.held_by}, and what it allows is not known here"
+    measured = "nothing was measured" if need is None else f"at most {mebibytes(need.most_bytes)} was measured"
+    least = mebibytes(setting.least_limit_bytes or 0)
+    if setting.share_percent is not None:
+        lets = f"{said}: {setting.runtime} may use {setting.share_percent}% of its limit, and {measured}"
+        return f"{lets}: a limit below {least} could make that too small; the program's owner decides"
+    lets = f"{said} lets {setting.runtime} use {mebibytes(setting.amount_bytes or 0)}, and {measured}"
+    return f"{lets}: the memory limit has to be at least {least} until the program's owner lowers the setting"
 
 
-def autoscaled_words(change: ReplicaChange) -> str:
-    """Return what an autoscaler makes of new requests."""
-    target = f"{change.target_percent} % of the {change.resource} request"
-    who = f"HorizontalPodAutoscaler {change.autoscaler} targets {target}"
-    if change.replicas == change.replicas_before:
-        return f"{who}: still {change.replicas} replicas"
-    most = ", its maximum" if change.is_at_most else ""
-    keep = f"a target of {change.same_target_percent} % keeps the load per pod unchanged"
-    return f"{who}: replicas {change.replicas_before} → {change.replicas}{most}; {keep}"
+def autoscaler_words(name: str) -> str:
+    """Return that replicas do not stay what they are."""
+    return f"HorizontalPodAutoscaler {name} targets a share of the request: with another request come other replicas"
 
 
 def quota_words(shortfall: QuotaShortfall) -> str:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from podqos.advice.sizing.tried import AdviceTrial, Fate, PoolNeed, Reason, Untried, WorkloadTrial
+from podqos.advice.sizing.sizing import UsageHistory
+from podqos.advice.sizing.tried import AdviceTrial, Fate, Reason, Untried, WorkloadTrial
 from podqos.wording import counted, listed
 
 _HOUR, _DAY = 3600, 86_400
 UNTRIED = {
     Untried.NO_NODES: "no nodes given, so only each pod's own limits were tested",
-    Untried.NO_SAMPLES: "no usage data: usage assumed to equal requests",
+    Untried.NO_SAMPLES: "no usage given for some of its containers",
     Untried.NO_TIMES: "samples have no timestamps: treated as one per minute",
     Untried.NEED_UNKNOWN: "it was OOM-killed, so it needs more than was measured",
     Untried.TOO_MANY: "too many pods and nodes to test them together",
 }
 _UNTRIED_AMONG_ALL = {
     **UNTRIED,
-    Untried.NO_SAMPLES: "workloads without samples are assumed to use their requests",
+    Untried.NO_SAMPLES: "workloads without usage were not tested",
     Untried.NEED_UNKNOWN: "containers that were OOM-killed need more than was measured",
 }
 _FAILED = {
@@ -25,18 +26,29 @@ _FAILED = {
     Reason.EVICTED: "evicted",
     Reason.THROTTLED: "throttled more than now",
     Reason.REFUSED: "rejected by the API server",
+    Reason.FOUND: "warned about",
 }
 
 
-def trial_words(trial: WorkloadTrial, *, is_withheld: bool, refusal: str) -> str:
-    """Return how the advice about one workload fared, and what rests on nothing."""
+def trial_words(trial: WorkloadTrial, usages: Iterable[UsageHistory], *, is_withheld: bool, refusal: str) -> str:
+    """Return how the advice about one workload fared; what it requests, assumed to be its usage, tests nothing."""
+    known = list(usages)
     if is_withheld:
         return f"not advised: {_why_not(trial, refusal)}"
+    if not any(usage.memory_bytes for usage in known):
+        said = ["no memory usage given: OOM kills and evictions not tested" if known else "no usage given: not tested"]
+        if trial.after.pending:
+            said.append(
+                f"{counted(trial.after.pending, 'pod')} pending{_now(trial.after.pending, trial.before.pending)}"
+            )
+        return "; ".join(said)
     said = [f"tested: {_fate(trial.after, trial.before)}", *_raised(trial)]
     return "; ".join([*said, *(UNTRIED[untried] for untried in trial.untried)])
 
 
 def _why_not(trial: WorkloadTrial, refusal: str) -> str:
+    if Reason.FOUND in trial.failed:
+        return f"podqos check would find: {refusal}"
     if Reason.REFUSED in trial.failed:
         return f"the API server would reject it: {refusal}"
     after = trial.after
@@ -62,9 +74,15 @@ def _raised(trial: WorkloadTrial) -> Iterator[str]:
 
 def whole_words(trial: AdviceTrial) -> str:
     """Return how all advice together fared."""
+    if trial.replayed_seconds is None:
+        if not trial.nodes:
+            return "No usage given: not tested"
+        pending = counted(trial.after.pending, "pod") if trial.after.pending else "no pods"
+        now = _now(trial.after.pending or 0, trial.before.pending)
+        return f"No usage given: only placement was tested, on {counted(trial.nodes, 'node')}: {pending} pending{now}"
     where = f"placed on {counted(trial.nodes, 'node')}" if trial.nodes else "each pod on its own"
-    usage = "" if trial.replayed_seconds is None else f", {duration(trial.replayed_seconds)} of usage replayed"
-    said = f"Tested: {where}{usage}: {_fate(trial.after, trial.before)}"
+    usage = f"{duration(trial.replayed_seconds)} of usage replayed"
+    said = f"Tested: {where}, {usage}: {_fate(trial.after, trial.before)}"
     return "; ".join([said, *(_UNTRIED_AMONG_ALL[untried] for untried in trial.untried)])
 
 
@@ -96,23 +114,6 @@ def _now(after: int, before: int | None) -> str:
 def pending_words(workload: str, count: int) -> str:
     """Return that pods of a workload would find no node."""
     return f"{counted(count, 'pod')} of {workload} would be pending"
-
-
-def pool_words(pool: PoolNeed) -> str:
-    """Return how many nodes of a pool are needed, beside now."""
-    if pool.needed is None or pool.needed_before is None:
-        return f"{pool.pool}: {counted(pool.nodes, 'node')}; the number needed was not tested"
-    if pool.needed > pool.nodes:
-        now = ", as now" if pool.needed == pool.needed_before else ""
-        return f"{pool.pool}: {pool.needed - pool.nodes} more needed than the {pool.nodes} available{now}"
-    fits = f"{pool.needed} of {counted(pool.nodes, 'node')} {'suffices' if pool.needed == 1 else 'suffice'}"
-    if pool.needed_before > pool.nodes:
-        return f"{pool.pool}: {fits}; now {pool.needed_before - pool.nodes} more would be needed"
-    if pool.spared > 0:
-        return f"{pool.pool}: {fits}, {pool.spared} fewer than now"
-    if pool.spared < 0:
-        return f"{pool.pool}: {fits}, {-pool.spared} more than now"
-    return f"{pool.pool}: {fits}, as now"
 
 
 def duration(seconds: float) -> str:

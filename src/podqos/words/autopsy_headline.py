@@ -10,7 +10,6 @@ from podqos.survival.autopsy.autopsy import Autopsies, OOMAutopsy
 from podqos.survival.autopsy.eviction_scene import EvictionReason
 from podqos.survival.autopsy.eviction_traces import OOM_SIGNS, EvictionCause, NodeSign, SignKind
 from podqos.survival.autopsy.terminations import ContainerTermination, TerminationCause
-from podqos.survival.autopsy.userspace_kill import PLATFORMS
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 from podqos.wording import counted, listed, mebibytes
 from podqos.words.evictions import container_words, oom_sign_words, termination_words
@@ -98,8 +97,7 @@ def _by_programs(found: Autopsies) -> str:
     numbers = [f"{counted(times, 'kill')} by {name}" for name, times in by.most_common()]
     left_out = found.userspace_kills_left_out
     more = f", and {left_out:,} more" if left_out else ""
-    of_programs = "" if all(kill.killer in PLATFORMS for kill in found.userspace_kills) else "Not the kernel: "
-    return f"{of_programs}{listed(numbers)}{more}." if numbers else ""
+    return f"Not the kernel: {listed(numbers)}{more}." if numbers else ""
 
 
 def _verdicts(found: Autopsies) -> str:
@@ -217,6 +215,8 @@ def _oom_killed(ended: ContainerTermination) -> str:
     if ended.memory_limit_bytes is None:
         return f"{killed}. It has no memory limit: {log} says what was full."
     limit = mebibytes(ended.memory_limit_bytes)
+    if ended.stated_limit_bytes is not None:
+        limit += f" (in force by its status; its spec states {mebibytes(ended.stated_limit_bytes)})"
     return f"{killed}, at its memory limit of {limit} or because the {machine} was full: {log} says which."
 
 

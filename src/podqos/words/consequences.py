@@ -17,7 +17,7 @@ def worded(found: Consequence, facts: Fact, *, names_container: bool = True) -> 
     Pods that are safe when memory runs short have another reason to worry, which is that of the facts.
     """
     if found.effect is Effect.NODE:
-        return _of_a_node(found)
+        return "the kernel chooses by size and oom_score_adj, not by priority"
     if found.effect is Effect.DISK:
         if found.now is not None and found.now.is_spared:
             return _OTHERS_FOR_DISK
@@ -28,14 +28,16 @@ def worded(found: Consequence, facts: Fact, *, names_container: bool = True) -> 
         return facts.harm() or "the container is OOM-killed at its own memory limit, even on an empty node"
     if found.effect is Effect.FEWER:
         return "some of its pods are not created, and pods that die may not be replaced"
+    if found.effect is Effect.NONE:
+        return facts.harm()
     if found.now is None:
         return ""
     compared = _compared(found)
-    if not compared and (found.effect is Effect.NONE or _is_evicted_last(found.now)):
+    if not compared and _is_evicted_last(found.now):
         harm = facts.harm()
         if harm or (found.effect is not Effect.STANDING and _is_safe(found.now)):
             return harm
-    standing = _standing(found.now, found.repaired, names_container=names_container)
+    standing = _standing(found.now, found.repaired, facts.without(), names_container=names_container)
     return f"{compared}; {standing}" if compared else standing
 
 
@@ -66,13 +68,13 @@ def _is_safe(now: PodStanding) -> bool:
     return now.oom_score_adj < 0 and _is_evicted_last(now)
 
 
-def _standing(now: PodStanding, repaired: PodStanding | None, *, names_container: bool) -> str:
+def _standing(now: PodStanding, repaired: PodStanding | None, without: str, *, names_container: bool) -> str:
     container = f" ({now.container})" if names_container else ""
     text = f"{now.qos_class}, oom_score_adj {now.oom_score_adj}{container}, {when_evicted(now)}"
     if repaired is None or repaired == now:
         return text
     after = f"{repaired.qos_class}, oom_score_adj {repaired.oom_score_adj}"
-    return f"{text}; once fixed, {after}"
+    return f"{text}; {without}, {after}"
 
 
 def when_evicted(now: PodStanding) -> str:
@@ -91,12 +93,3 @@ _EVICTED = {
 _NO_DISK = "it is among the first to be evicted when the disk fills up, because it requests no ephemeral-storage"
 _OTHERS_FOR_DISK = "when it fills the disk, other pods are evicted in its place: it is never evicted itself"
 _DISK = "evicted first when the disk fills up, once it uses more than the {request} of ephemeral-storage it requests"
-
-
-def _of_a_node(found: Consequence) -> str:
-    if found.first_killed is None:
-        return "the kernel chooses by size and oom_score_adj, not by priority"
-    if found.first_killed == found.first_evicted:
-        return f"both the kubelet and the kernel pick {found.first_killed} first {AT_THE_LIMITS}"
-    instead = "no pod" if found.first_evicted is None else found.first_evicted
-    return f"the kernel kills {found.first_killed} first {AT_THE_LIMITS}; the kubelet would evict {instead}"

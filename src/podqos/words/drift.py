@@ -37,6 +37,8 @@ def resize_words(verdict: ResizeCost) -> str:
         case Resizing.RESTART:
             restarts = ", ".join(verdict.restarts)
             return f"running pods can be resized in place; restarts: {restarts} (resizePolicy){scores}"
+        case Resizing.BELOW_USAGE:
+            return "running pods are not resized in place: the kubelet sets no memory limit below current usage"
         case Resizing.REFUSED:
             return f"needs new pods: the API server rejects a resize ({'; '.join(verdict.reasons)})"
 

@@ -153,6 +153,8 @@ def of_eviction(eviction: PodEviction) -> AutopsyDeath:
     resource = eviction.resource or "something"
     ranked = eviction.ranking if len(eviction.ranking) > 1 else ()
     what = _HAPPENED[eviction.cause].format(pod=eviction.pod or _A_POD, resource=resource, conditions=conditions)
+    if not eviction.pod and "does not say" not in what:
+        what = f"{what.removesuffix('.')}; the text does not say which."
     if eviction.is_by_guard:
         what = f"{what.removesuffix('.')} by podqos guard."
     return AutopsyDeath(
@@ -276,7 +278,6 @@ def ended_words(each: ContainerTermination) -> str:
     signal = _SIGNALS.get((each.exit_code or 0) - 128, "a signal")
     late = ", but did not exit within its grace period" if each.exit_code == EXIT_BY_SIGKILL else ""
     shown = "its status does not say OOMKilled" if each.reason else "nothing here shows whether it was OOM-killed"
-    shown = "the list does not show whether it was OOM-killed" if each.is_oom_unknown else shown
     words = _ENDED[each.cause].format(so=survived, signal=signal, late=late, killer=each.killer, shown=shown)
     return f"{container_words(each)}: {words}"
 
@@ -303,7 +304,6 @@ _SIGNS = {
     SignKind.SYSTEM_OOM: "{system}{victim}{report}",
     SignKind.OOM_KILLING: "the kernel OOM-killed {process}{inside}{report}",
     SignKind.UNIT_OOM_KILLED: "the kernel OOM-killed a process of {unit}{report}",
-    SignKind.OOM_KILLS_COUNTED: "the kernel's counter for {counter} shows {counted}, but not when",
     SignKind.CONTAINER_OOM_KILLED: "the kernel OOM-killed a process in {container}{report}",
     SignKind.OOMD_KILLED_NOTHING: "systemd-oomd considered killing a cgroup; no kill is logged",
     SignKind.EARLYOOM_TRIGGERED: "earlyoom made the kernel's OOM killer act (SysRq f), because of its option -k",
@@ -355,10 +355,6 @@ def _sign_words(each: NodeSign) -> str:
         pod=each.pod or _A_POD,
         whose=f"the node of {each.pod}" if each.pod else "the node",
         unit=each.unit or "a unit",
-        counter=f"container {each.container_id[:_ID_CHARACTERS]}"
-        if each.container_id
-        else each.pod or each.unit or "a cgroup",
-        counted=counted(each.counted, "OOM kill"),
         inside=f" in {each.unit}" if each.unit else "",
         container=f"container {each.container_id[:_ID_CHARACTERS]}" if each.container_id else each.pod or "a container",
         report="" if each.kill is None else ": see above",

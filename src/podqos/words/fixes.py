@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from podqos.advice.checks.finding import Patch
 from podqos.naming import stated_with
 
@@ -37,3 +39,11 @@ def patch_lines(patch: Patch) -> list[str]:
     """Return all of it, each part under its name: ``fix: …``, ``cost: …``, ``or: …``."""
     parts = {"fix": fix_words(patch), "cost": cost_words(patch), "or": alternative_words(patch)}
     return [f"{name}: {text}" for name, text in parts.items() if text]
+
+
+def waiting_words(checks: Sequence[str], apply: str) -> str:
+    """Return how many fixes, of these checks, the option ``apply`` leaves to a person unless they are named."""
+    named = stated_with("only", ",".join(sorted(set(checks))))
+    if len(checks) == 1:
+        return f"1 fix needs your decision ({apply} {named} applies it)"
+    return f"{len(checks):,} fixes need your decision ({apply} {named} applies them)"

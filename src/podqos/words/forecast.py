@@ -57,7 +57,7 @@ def _share(share: Fraction) -> str:
 
 def _end_text(outcome: RaceEnd, growth: GrowthForecast) -> str:
     who = "it" if outcome.pod == growth.pod else outcome.pod
-    when = _span(outcome.earliest_seconds, outcome.latest_seconds)
+    when = span(outcome.earliest_seconds, outcome.latest_seconds)
     act = "the kubelet evicts" if outcome.by is By.KUBELET else "the kernel kills"
     if growth.out_of_memory in _OWN and outcome.ends_growth and outcome.by is By.KERNEL:
         return f"{act} {who} {when}, at its own memory limit"
@@ -68,7 +68,7 @@ def _end_text(outcome: RaceEnd, growth: GrowthForecast) -> str:
 def outcome_text(outcome: RaceEnd) -> str:
     """Return what happens, to whom and when."""
     after = "and the growth continues" if not outcome.ends_growth else "which stops the growth"
-    when = f"{_span(outcome.earliest_seconds, outcome.latest_seconds)}, {after}"
+    when = f"{span(outcome.earliest_seconds, outcome.latest_seconds)}, {after}"
     if outcome.by is By.KUBELET:
         return f"the kubelet evicts {outcome.pod} for {outcome.signal} ({outcome.threshold_type}) {when}"
     score = f"oom_score_adj {outcome.oom_score_adj}"
@@ -174,7 +174,8 @@ def _reclaim_text(growth: GrowthCourse) -> str:
     return f"The kernel first {' and '.join(gains)}. " if gains else ""
 
 
-def _span(first_seconds: Fraction, last_seconds: Fraction) -> str:
+def span(first_seconds: Fraction, last_seconds: Fraction) -> str:
+    """Return when something happens."""
     first, last = rounded(first_seconds), rounded(last_seconds)
     if not last_seconds:
         return "immediately"

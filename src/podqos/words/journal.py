@@ -17,7 +17,7 @@ from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.survival.counterfactual.counterfactual import PodChange
 from podqos.wording import listed, mebibytes
-from podqos.words.autoscaling import horizontal, of_nodes, vertical
+from podqos.words.autoscaling import horizontal
 from podqos.words.jobs import JobReasons, job_line, job_words
 from podqos.words.ranking import amount, scheduled
 from podqos.words.repetition import Again
@@ -35,7 +35,7 @@ def line(entry: Entry) -> str:
         return _of_workload(entry.because)
     match entry.kind:
         case Kind.OOM_KILLED | Kind.EVICTED:
-            return f"{who} {verb(entry)}{_after(_short(entry.because))}"
+            return f"{who} {fate(entry)}"
         case (
             Kind.OBSERVED
             | Kind.CONDITION_CHANGED
@@ -47,19 +47,18 @@ def line(entry: Entry) -> str:
             | Kind.OVERLOADED
         ):
             return f"{who} {_short(entry.because)}".strip()
-        case Kind.JOINED | Kind.REMOVED if entry.because is not None:
-            return f"{_short(entry.because)} {_VERBS[entry.kind]}"
         case Kind.SCALED | Kind.HELD if entry.because is not None:
-            short = _short(entry.because)
-            return f"{who}: {short}" if isinstance(entry.because, r.VerticalUpdate) else short
-        case Kind.KUBELET_RESTARTED:
-            return f"the kubelet restarted {_short(entry.because)}".rstrip()
-        case Kind.DRAINED | Kind.DRAIN_BLOCKED if who:
-            by = "" if entry.by is By.CONTROLLER else " by the drain"
-            evicted = f"evicted{by}" if entry.kind is Kind.DRAINED else f"cannot be evicted{by}"
+            return _short(entry.because)
+        case Kind.DRAINED | Kind.DRAIN_BLOCKED:
+            evicted = "evicted by the drain" if entry.kind is Kind.DRAINED else "cannot be evicted by the drain"
             return f"{who} {evicted}{_after(_short(entry.because))}"
         case _:
             return f"{who or 'the node'} {_VERBS.get(entry.kind, entry.kind.value)}{_after(_short(entry.because))}"
+
+
+def fate(entry: Entry) -> str:
+    """Return what happened to a victim, who did it, and why."""
+    return f"{verb(entry)}{_after(_short(entry.because))}"
 
 
 def subject(entry: Entry) -> str:
@@ -101,8 +100,6 @@ _VERBS = {
     Kind.REJECTED: "rejected",
     Kind.ADOPTED: "adopted",
     Kind.WOULD_EVICT: "would have been evicted",
-    Kind.IMAGE_PULLED: "has its image",
-    Kind.IMAGE_PULL_FAILED: "has no image",
     Kind.STARTED: "started",
     Kind.EXITED: "exited",
     Kind.RESTARTED: "restarted",
@@ -114,12 +111,8 @@ _VERBS = {
     Kind.WAIT_TIMED_OUT: "not cleaned up yet",
     Kind.PREEMPTED: "preempted",
     Kind.DELETED: "deleted",
-    Kind.RESIZED: "resized in place",
-    Kind.RESIZE_PENDING: "not resized",
     Kind.CORDONED: "is cordoned",
     Kind.UNCORDONED: "is uncordoned",
-    Kind.DRAINED: "is drained",
-    Kind.DRAIN_BLOCKED: "is not drained",
     Kind.REPLACED: "created by its controller",
     Kind.SCALED: "scaled",
     Kind.HELD: "not scaled",
@@ -132,8 +125,6 @@ _VERBS = {
     Kind.SUSPENDED: "suspended",
     Kind.RESUMED: "resumed",
     Kind.LOST: "is lost",
-    Kind.JOINED: "has joined",
-    Kind.REMOVED: "is gone",
     Kind.TERMINATING: "stays Terminating",
     Kind.WATCHING: "is guarded",
     Kind.REPORTED: "reported to the API server",
@@ -206,41 +197,15 @@ def _short(because: r.Because | None) -> str:
         case r.MemoryThrottled(high_bytes=high, denied_bytes=denied, delay_us=delay):
             more = f", wants {mebibytes(denied)} more" if denied else ""
             return f"is slowed at memory.high {mebibytes(high)}{more}, sleeps {delay / 1000:g} ms per 256Ki"
-        case r.ImagePulled(image=image, seconds=seconds, waited_seconds=waited):
-            return f"{image} pulled in {seconds:g} s{f' after waiting {waited:g} s for other pulls' if waited else ''}"
-        case r.ImagePullFailed(image=image, error=error, retry_seconds=seconds):
-            return f"{error} {image}{f', next try in {seconds} s' if seconds else ''}"
-        case r.ResizePending(status=status, message=message):
-            return f"{status}: {message}"
-        case r.ResizedTo(containers=containers):
-            return "; ".join(
-                f"{name} {', '.join(f'{field} {value}' for field, value in fields.items())}"
-                for name, fields in containers.items()
-                if fields
-            )
-        case r.NewConfiguration(fields=fields):
-            return f"with a new {listed(fields)}"
-        case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired, retry_seconds=seconds):
-            retried, pods = f", tried again every {seconds} s" if seconds else "", "pod" if desired == 1 else "pods"
-            return f"PodDisruptionBudget {budget} needs {desired} healthy {pods} and has {healthy}{retried}"
-        case r.DrainResult(evicted=evicted, seconds=took, errors=errors):
-            return "; ".join(errors) or f"{evicted} {'pod' if evicted == 1 else 'pods'} evicted in {took:g} s"
+        case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired):
+            pods = "pod" if desired == 1 else "pods"
+            needs = f"PodDisruptionBudget {budget} needs {desired} healthy {pods} and has {healthy}"
+            return f"{needs}, tried again every 5 s"
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"replaces {pod} ({why}){waited}"
-        case r.VerticalUpdate() as update:
-            return vertical(update)
         case r.AutoscalerDecision() as decision:
             return horizontal(decision)
-        case (
-            r.NodeGroupScaled()
-            | r.NoNodeGroup()
-            | r.NodeUnneeded()
-            | r.NodeNeeded()
-            | r.NodeOfGroup()
-            | r.NodeRemovedFrom()
-        ):
-            return of_nodes(because)
         case r.NodeUnreachable(node=node, seconds=seconds):
             lost = f"unreachable (tolerated for {seconds} s)" if seconds else "out of service"
             return f"{node} is {lost}, and no kubelet confirms the end"
@@ -521,7 +486,7 @@ def verb(entry: Entry) -> str:
     """Return what happened to a victim and who did it."""
     if entry.kind is Kind.OOM_KILLED:
         return "OOM-killed"
-    return "evicted on request" if entry.by is By.USER else f"evicted by the {(entry.by or By.KUBELET).value}"
+    return f"evicted by the {(entry.by or By.KUBELET).value}"
 
 
 def signed(value: int) -> str:

@@ -25,7 +25,6 @@ _WHY = {
     "name it for an hour",
     StepReason.PODS_OF_NODE: "the eviction order depends on the other pods of the node",
     StepReason.PODS_OF_WORKLOAD: "the status of its pods shows which were OOM-killed or evicted",
-    StepReason.CONTAINER: "says whether the kernel OOM-killed it, when, and its memory limit: the list does not",
     StepReason.PROGRAM_LOG: "the program's last lines may show why it ended, such as an out-of-memory error of its own",
     StepReason.NODE_OF_EVENT: "the Events name the node and the time",
     StepReason.NODE: "its conditions and Events show when it restarted or was lost",

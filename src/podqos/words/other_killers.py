@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from podqos.survival.autopsy.program_failures import LOST, FailureKind, ProgramFailure
-from podqos.survival.autopsy.userspace_kill import PLATFORMS, SIGKILL, KillBasis, Killer, UserspaceKill
+from podqos.survival.autopsy.program_failures import FailureKind, ProgramFailure
+from podqos.survival.autopsy.userspace_kill import SIGKILL, KillBasis, Killer, UserspaceKill
 from podqos.wording import counted, mebibytes
 from podqos.words.autopsy import process, short_path
 from podqos.words.autopsy_death import AutopsyDeath, Fact
@@ -15,25 +15,7 @@ _ID_CHARACTERS = 12
 NAMES = {
     Killer.SYSTEMD_OOMD: "systemd-oomd",
     Killer.EARLYOOM: "earlyoom",
-    Killer.OOMD: "oomd",
-    Killer.NOHANG: "nohang",
     Killer.TALOS: "Talos' OOM handler",
-    Killer.LOW_MEMORY_KILLER: "Android's lowmemorykiller",
-    Killer.YARN: "YARN's NodeManager",
-    Killer.RAY: "Ray's memory monitor",
-    Killer.DASK: "Dask's nanny",
-    Killer.SLURM: "Slurm",
-    Killer.PBS: "PBS",
-    Killer.LSF: "LSF",
-    Killer.HTCONDOR: "HTCondor",
-    Killer.MESOS: "Mesos",
-    Killer.HEROKU: "Heroku",
-    Killer.CLOUD_RUN: "Cloud Run",
-    Killer.APP_ENGINE: "App Engine",
-    Killer.LAMBDA: "AWS Lambda",
-    Killer.RENDER: "Render",
-    Killer.VERCEL: "Vercel",
-    Killer.BITBUCKET: "Bitbucket Pipelines",
 }
 _RULES = {
     (Killer.SYSTEMD_OOMD, KillBasis.MEMORY_PRESSURE): "of the cgroups below the one under pressure, the one with the "
@@ -42,23 +24,8 @@ _RULES = {
     (Killer.SYSTEMD_OOMD, KillBasis.SWAP): "the cgroup that uses the most swap",
     (Killer.EARLYOOM, KillBasis.LOW_MEMORY): "the process with the highest oom_score, unless its options prefer or "
     "avoid names",
-    (Killer.NOHANG, KillBasis.LOW_MEMORY): "the process with the highest badness, by its configuration",
-    (Killer.NOHANG, KillBasis.MEMORY_PRESSURE): "the process with the highest badness, by its configuration",
     (Killer.TALOS, KillBasis.MEMORY_PRESSURE): "the highest-ranked cgroup of pods, BestEffort before Burstable "
     "(OOMConfig)",
-    (Killer.LOW_MEMORY_KILLER, KillBasis.LOW_MEMORY): "the process with the highest oom_score_adj",
-    (Killer.YARN, KillBasis.LIMIT): "the container that exceeds its own limit",
-}
-_UNNAMED = {
-    **dict.fromkeys((Killer.EARLYOOM, Killer.NOHANG, Killer.LOW_MEMORY_KILLER), "a process"),
-    **dict.fromkeys((Killer.YARN, Killer.BITBUCKET), "a container"),
-    **dict.fromkeys((Killer.RAY, Killer.MESOS), "a task"),
-    **dict.fromkeys((Killer.SLURM, Killer.PBS, Killer.LSF, Killer.HTCONDOR), "a job"),
-    **dict.fromkeys((Killer.CLOUD_RUN, Killer.APP_ENGINE, Killer.RENDER), "an instance"),
-    Killer.VERCEL: "a process of the build",
-    Killer.DASK: "a worker",
-    Killer.HEROKU: "a dyno",
-    Killer.LAMBDA: "a function",
 }
 _SETTINGS = {
     (Killer.SYSTEMD_OOMD, KillBasis.MEMORY_PRESSURE): "ManagedOOMMemoryPressureLimit= of the unit, or "
@@ -67,25 +34,7 @@ _SETTINGS = {
     (Killer.SYSTEMD_OOMD, KillBasis.SWAP): "SwapUsedLimit= in oomd.conf",
     (Killer.SYSTEMD_OOMD, KillBasis.RULE): "the rule in oomd's configuration",
     (Killer.EARLYOOM, KillBasis.LOW_MEMORY): "earlyoom's options -m and -s",
-    (Killer.NOHANG, KillBasis.LOW_MEMORY): "soft_threshold_min_mem and hard_threshold_min_mem in nohang.conf",
-    (Killer.NOHANG, KillBasis.MEMORY_PRESSURE): "soft_threshold_max_psi and hard_threshold_max_psi in nohang.conf",
-    (Killer.OOMD, KillBasis.RULE): "the ruleset in oomd's configuration",
     (Killer.TALOS, KillBasis.MEMORY_PRESSURE): "triggerExpression of the OOMConfig document",
-    (Killer.YARN, KillBasis.LIMIT): "the size of the YARN container, such as spark.executor.memoryOverhead",
-    (Killer.RAY, KillBasis.LOW_MEMORY): "RAY_memory_usage_threshold, or memory= of the task",
-    (Killer.DASK, KillBasis.LIMIT): "the worker's memory limit, or distributed.worker.memory.terminate",
-    (Killer.SLURM, KillBasis.LIMIT): "the job's memory (mem)",
-    (Killer.PBS, KillBasis.LIMIT): "-l mem= of the job",
-    (Killer.LSF, KillBasis.LIMIT): "-M of the job",
-    (Killer.HTCONDOR, KillBasis.LIMIT): "request_memory of the job",
-    (Killer.MESOS, KillBasis.LIMIT): "mem of the task",
-    (Killer.HEROKU, KillBasis.LIMIT): "the size of the dyno",
-    (Killer.CLOUD_RUN, KillBasis.LIMIT): "the service's memory",
-    (Killer.APP_ENGINE, KillBasis.LIMIT): "instance_class in app.yaml",
-    (Killer.LAMBDA, KillBasis.LIMIT): "the function's memory size",
-    (Killer.RENDER, KillBasis.LIMIT): "the instance type",
-    (Killer.VERCEL, KillBasis.LIMIT): "the size of the build machine",
-    (Killer.BITBUCKET, KillBasis.LIMIT): "size of the step, or memory of the service, in bitbucket-pipelines.yml",
 }
 _CAUSES = {
     KillBasis.MEMORY_PRESSURE: "memory pressure",
@@ -93,7 +42,6 @@ _CAUSES = {
     KillBasis.SWAP: "swap used up",
     KillBasis.LOW_MEMORY: "low memory",
     KillBasis.RULE: "a rule of its own",
-    KillBasis.LIMIT: "its own limit",
     KillBasis.UNKNOWN: "",
 }
 
@@ -104,17 +52,13 @@ def of_userspace_kill(kill: UserspaceKill) -> AutopsyDeath:
     died = f"{name} {'killed' if kill.signal == SIGKILL else f'sent {kill.signal} to'} {victim_words(kill)}"
     because = because_words(kill)
     rule = _RULES.get((kill.killer, kill.basis))
-    if kill.killer in PLATFORMS:
-        what = f"{name} ended {victim_words(kill)}"
-        verdict = f"decided by the limit of {name}, not by a ranking"
-    else:
-        what, verdict = f"Not the kernel: {died}", f"decided by {name}, not by the kernel's badness"
+    verdict = f"decided by {name}, not by the kernel's badness"
     return AutopsyDeath(
         by=kill.killer.value,
         at=kill.at,
         host=kill.host,
         who=_who(kill),
-        what=f"{what}{f', because {because}' if because else ''}.",
+        what=f"Not the kernel: {died}{f', because {because}' if because else ''}.",
         verdict=verdict + (f": {rule}" if rule else ""),
         cause=_CAUSES[kill.basis],
         facts=tuple(_facts(kill)),
@@ -124,18 +68,14 @@ def of_userspace_kill(kill: UserspaceKill) -> AutopsyDeath:
 def victim_words(kill: UserspaceKill) -> str:
     """Return who was killed."""
     if kill.victim:
-        is_long = kill.killer in {Killer.SYSTEMD_OOMD, Killer.LOW_MEMORY_KILLER}  # units and packages
-        who = short_path(kill.victim) if is_long else process(kill.victim, None)
+        is_unit = kill.killer is Killer.SYSTEMD_OOMD
+        who = short_path(kill.victim) if is_unit else process(kill.victim, None)
     elif kill.cgroup:
         who = f"everything in {short_path(kill.cgroup)}"
     else:
-        who = (
-            f"a cgroup below {short_path(kill.pressure_of)}"
-            if kill.pressure_of
-            else _UNNAMED.get(kill.killer, "a cgroup")
-        )
+        who = f"a cgroup below {short_path(kill.pressure_of)}" if kill.pressure_of else "a cgroup"
     details = [] if kill.pid is None else [f"pid {kill.pid}"]
-    if kill.rss_bytes is not None and kill.limit_bytes is None:
+    if kill.rss_bytes is not None:
         details.append(f"{mebibytes(kill.rss_bytes)} used")
     if kill.processes is not None:
         details.append(f"{kill.processes:,} {'process' if kill.processes == 1 else 'processes'}")
@@ -160,11 +100,6 @@ def because_words(kill: UserspaceKill) -> str:
         case KillBasis.RULE:
             pressure = "" if kill.pressure_percent is None else f" (memory pressure {kill.pressure_percent:g} %)"
             return f"its rule {kill.rule!r} applied{pressure}"
-        case KillBasis.LIMIT:
-            limit = "" if kill.limit_bytes is None else f" of {mebibytes(kill.limit_bytes)}"
-            if kill.rss_bytes is None or not limit:
-                return f"it exceeded its {kill.rule}{limit}"
-            return f"it used {mebibytes(kill.rss_bytes)} of its {kill.rule}{limit}"
         case KillBasis.UNKNOWN:
             return "" if kill.pressure_percent is None else f"memory pressure was {kill.pressure_percent:g} %"
 
@@ -188,8 +123,6 @@ def _used(kill: UserspaceKill) -> str:
 
 
 def _low(kill: UserspaceKill) -> str:
-    if kill.killer is Killer.LOW_MEMORY_KILLER:
-        return kill.rule or "memory was low"
     available = "" if kill.memory_available_bytes is None else mebibytes(kill.memory_available_bytes)
     total = "" if not kill.memory_total_bytes else f" of {mebibytes(kill.memory_total_bytes)}"
     words = f"{available}{total} memory was available" if available else "too little memory was available"
@@ -268,97 +201,6 @@ _RAN_OUT = {
         "the system refused it memory",
         "ulimit -v or vm.overcommit_memory (at its memory limit, a container is OOM-killed instead)",
     ),
-    FailureKind.DOTNET: (
-        ".NET",
-        "its heap is full, or the system refused it memory",
-        "DOTNET_GCHeapHardLimit (default: 75 % of the container's limit)",
-    ),
-    FailureKind.PHP_LIMIT: ("PHP", "the script reached its memory_limit", "memory_limit"),
-    FailureKind.PHP: ("PHP", "the system refused it memory", ""),
-    FailureKind.RUBY: ("Ruby", "the system refused it memory", ""),
-    FailureKind.RUST: ("a Rust program", "the system refused it memory", ""),
-    FailureKind.CPLUSPLUS: ("a C++ program", "an allocation failed", ""),
-    FailureKind.REDIS_LIMIT: ("Redis", "it reached its maxmemory", "maxmemory, or maxmemory-policy to evict keys"),
-    FailureKind.REDIS_FORK: ("Redis", "the system refused memory for a fork", "vm.overcommit_memory=1 on the node"),
-    FailureKind.POSTGRES: ("PostgreSQL", "the system refused it memory", ""),
-    FailureKind.POSTGRES_LOST_PROCESS: (
-        "PostgreSQL",
-        "one of its processes was killed with SIGKILL; PostgreSQL does not know by whom",
-        "",
-    ),
-    FailureKind.SHELL_LOST_PROCESS: (
-        "a shell",
-        "its process was killed with SIGKILL; a shell does not know by whom",
-        "",
-    ),
-    FailureKind.TASK_KILLED: ("Nomad", "its task ended with 137, the code of SIGKILL; nothing says who sent it", ""),
-    FailureKind.UNIT_KILLED: ("systemd", "a unit's main process was killed with SIGKILL; nothing says who sent it", ""),
-    FailureKind.PROCESS_KILLED: ("a process", "killed with SIGKILL; nothing says who sent it", ""),
-    FailureKind.WORKER_LOST: ("a server", "its worker was killed with SIGKILL; it only guesses why", ""),
-    FailureKind.ELASTICSEARCH: (
-        "Elasticsearch",
-        "a circuit breaker rejected a request that did not fit into its heap",
-        "-Xmx, or indices.breaker.total.limit; smaller requests",
-    ),
-    FailureKind.CLICKHOUSE: (
-        "ClickHouse",
-        "a query reached a memory limit of ClickHouse's own and was cancelled",
-        "max_memory_usage, or max_server_memory_usage",
-    ),
-    FailureKind.TRINO: (
-        "Trino",
-        "a query reached a memory limit of Trino's own and was killed by Trino",
-        "query.max-memory, query.max-memory-per-node",
-    ),
-    FailureKind.RABBITMQ: (
-        "RabbitMQ",
-        "it reached its memory watermark and blocks publishers",
-        "vm_memory_high_watermark, within the container's limit",
-    ),
-    FailureKind.ERLANG: ("the Erlang VM", "the system refused it memory", ""),
-    FailureKind.MONGODB: (
-        "MongoDB",
-        "a sort or an aggregation stage reached its memory limit",
-        "allowDiskUse, or an index for the sort",
-    ),
-    FailureKind.ORACLE: (
-        "Oracle Database",
-        "its PGA or SGA is full, or the system refused it memory",
-        "PGA_AGGREGATE_LIMIT, SGA_TARGET, or limits of the oracle user",
-    ),
-    FailureKind.SQL_SERVER: ("SQL Server", "a resource pool has no memory left", "max server memory"),
-    FailureKind.MYSQL: ("MySQL", "the system refused it memory", "innodb_buffer_pool_size, and buffers per connection"),
-    FailureKind.MEMCACHED: ("memcached", "it could not store an item", "-m"),
-    FailureKind.R: (
-        "R",
-        "the system refused it memory",
-        "ulimit -v or R_MAX_VSIZE (at its memory limit, a container is OOM-killed instead)",
-    ),
-    FailureKind.HEROKU_QUOTA: (
-        "a Heroku dyno",
-        "it exceeds its memory quota and swaps; Heroku did not kill it",
-        "the size of the dyno",
-    ),
-    FailureKind.GPU: (
-        "a program",
-        "the memory of its GPU is full",
-        "none in Kubernetes, which does not limit it",
-    ),
-    FailureKind.FORK: ("a program", "the system refused memory for a new process", "vm.overcommit_memory on the node"),
-    FailureKind.PROCESS_LIMIT: (
-        "a program",
-        "no more processes or threads are allowed; memory is not the cause",
-        "podPidsLimit, pids.max or ulimit -u",
-    ),
-    FailureKind.ALLOCATION: ("a program", "the system refused it memory", ""),
-}
-_LOST_WORDS = {
-    FailureKind.POSTGRES_LOST_PROCESS: "PostgreSQL lost a process: one of its processes was killed with SIGKILL.",
-    FailureKind.SHELL_LOST_PROCESS: "A process that a shell had started was killed with SIGKILL.",
-    FailureKind.TASK_KILLED: "A Nomad task was killed with SIGKILL.",
-    FailureKind.UNIT_KILLED: "The main process of a systemd unit was killed with SIGKILL.",
-    FailureKind.PROCESS_KILLED: "A process was killed with SIGKILL.",
-    FailureKind.WORKER_LOST: "A server lost a process: its worker was killed with SIGKILL.",
 }
 
 
@@ -369,13 +211,10 @@ def program(failure: ProgramFailure) -> str:
 
 def failure_headline(failures: tuple[ProgramFailure, ...]) -> str:
     """Return what programs' own errors amount to where nothing else is known."""
-    known = [failure for failure in failures if failure.kind not in LOST]
-    if not known:
-        return f"{_LOST_WORDS[failures[0].kind]} The kernel log says whether that was an OOM kill."
-    first = known[0]
+    first = failures[0]
     who, what, _ = _RAN_OUT[first.kind]
     times = f" ({first.times:,} times)" if first.times > 1 else ""
-    more = f" And {counted(len(known) - 1, 'other failure')}." if len(known) > 1 else ""
+    more = f" And {counted(len(failures) - 1, 'other failure')}." if len(failures) > 1 else ""
     return f"Not the kernel: {who}, because {what}{times}.{more} No OOM kill in the log."
 
 

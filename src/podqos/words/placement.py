@@ -17,8 +17,6 @@ from podqos.placement.outcome import WaitReason
 from podqos.placement.preemption import NoCandidate
 from podqos.placement.reasons import Insufficient, Reason, Reasons, UnderPressure
 
-GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
-
 _NO_CANDIDATE = {
     NoCandidate.NOT_HELPFUL: "Preemption is not helpful for scheduling",
     NoCandidate.NO_VICTIMS: "No preemption victims found for incoming pod",

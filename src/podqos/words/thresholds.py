@@ -39,6 +39,8 @@ _WARNINGS = {
     WarningKind.NEVER_MET: "this threshold can never be crossed",
     WarningKind.MEMORY_UNWATCHED: "no hard threshold for memory, so only {actor} (setting any hard "
     "threshold drops all defaults; mergeDefaultEvictionSettings keeps them)",
+    WarningKind.DISK_UNWATCHED: "no threshold for disk space, so nothing is evicted before a disk is full (setting any "
+    "hard threshold drops all defaults; mergeDefaultEvictionSettings keeps them)",
     WarningKind.ABOVE_CAPACITY: "the {type} threshold is {count} {what}, and {there} has at most {most}: the node is "
     "always under pressure and keeps evicting",
     WarningKind.SWAP_HIDES_PRESSURE: "with swap on, pods that swap out do not lower memory.available: the kubelet sees "

@@ -103,7 +103,7 @@ def _first_text(asking: Asking, text: str) -> tuple[str, str] | None:
 def _sweep(asking: Asking) -> tuple[str, ...]:
     phases = ",".join(f"{seconds}s" for seconds in PHASE_SECONDS)
     varied = "--vary", f"phase={phases}", "--vary", f"spec.duration={until(asking)}"
-    return "sweep", asking.file("phase-0.yaml"), *varied, "--jobs", "1"
+    return "simulate", asking.file("phase-0.yaml"), *varied, "--jobs", "1"
 
 
 def _swept(asking: Asking) -> Answers:
@@ -151,7 +151,7 @@ FIRST_ACTOR = Question(
         ),
         Reader("simulate", _of_growth(_simulated), _of_growth(_simulated_text), lambda setting: setting.is_measured),
         Reader(
-            "sweep",
+            "simulate --vary",
             _of_growth(_swept),
             _of_growth(_swept_text),
             lambda setting: setting.is_measured and setting.seed % 2 == 0,
@@ -161,6 +161,68 @@ FIRST_ACTOR = Question(
             lambda asking: _outcomes(_page_forecast(asking)["report"]["growths"][0]),
             when=has_cgroup_v2,
         ),
+    ),
+)
+
+
+# ---- several that grow at once ---------------------------------------------------------------------------------------
+
+ORDERS = "orders"
+
+
+def _several(asking: Asking) -> tuple[str, ...]:
+    growing = (word for each in asking.setting.several for word in ("--growing", ":".join(each)))
+    return "forecast", *asking.node, *asking.cgroup, *growing, "--rate", f"{asking.setting.rate}/s"
+
+
+def _grows_alone(setting: Setting) -> bool:
+    return len(setting.several) < 2 or setting.seed % 2 == 1
+
+
+def _forecast_several(asking: Asking) -> Answers:
+    if _grows_alone(asking.setting):
+        return {}
+    (found,) = asking.json(*_several(asking))["together"]
+    orders = (each["deaths"] for each in found["orders"])
+    return {ORDERS: frozenset(tuple((each["by"], each["pod"]) for each in order) for order in orders)}
+
+
+def _ends_seconds(asking: Asking) -> float:
+    (found,) = asking.json(*_several(asking))["together"]
+    return max((each["latestSeconds"] for order in found["orders"] for each in order["deaths"]), default=0.0)
+
+
+def _simulated_several(asking: Asking) -> Answers:
+    setting = asking.setting
+    if _grows_alone(setting):
+        return {}
+    until = f"{int((setting.begins_seconds + _ends_seconds(asking)) * 1000) + 1000}ms"
+    orders = set()
+    for phase in range(len(PHASE_SECONDS)):
+        journal = asking.journal("simulate", asking.file(f"several-{phase}.yaml"), "--until", until)
+        orders.add(_order([each for each in journal if each["kind"] in {"OOMKilled", "Evicted"}], setting.several))
+    return {ORDERS: Every(frozenset(orders))}
+
+
+def _order(deaths: list[Any], growing: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Return who dies first, second and so on, each once, until all that grow have."""
+    found: dict[tuple[str, str | None], tuple[str, str]] = {}
+    left = {*growing}
+    for each in deaths:
+        pod, container = each["pod"], each.get("container")
+        if container or all(pod != known for known, _ in found):
+            found.setdefault((pod, container), (each["by"], pod))
+        left = {grows for grows in left if grows[0] != pod or container not in {None, grows[1]}}
+        if not left:
+            break
+    return (*found.values(),)
+
+
+SEVERAL = Question(
+    "who dies in which order when several grow",
+    (
+        Reader("forecast", _forecast_several),
+        Reader("simulate", _of_growth(_simulated_several), when=lambda setting: setting.is_measured),
     ),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, NamedTuple
 
@@ -9,8 +10,12 @@ from agreement.asking import Asking
 from agreement.printed import Rounded, amount, table
 from agreement.question import Answers, Question, Reader
 from agreement.questions.growth import growth
+from agreement.questions.orders import is_told_by_files
 from agreement.questions.pods import has_cgroup_v2
-from agreement.settings import PAGE_BYTES, Setting, key, running, share_of
+from agreement.settings import NODE, PAGE_BYTES, Setting, key, running, share_of
+from podqos.answers.page.forecast import ForecastRequest
+from podqos.answers.page.what_if import WhatIf
+from podqos.manifest.encoding import json_line
 
 LEFT, SIGNAL, TYPE = "bytes before eviction", "the signal that decides", "hard or soft"
 MACHINE, PODS = "memory.available", "allocatableMemory.available"
@@ -129,6 +134,19 @@ def _crossed(asking: Asking, found: Any) -> Answers:
     return {LEFT: Rounded(left - within, left + within), SIGNAL: nearest["signal"], TYPE: nearest["type"]}
 
 
+def _what_if(asking: Asking) -> Answers:
+    """Return what is left as it is, on the page where edits are made."""
+    view = asking.page.what_if(WhatIf(node=NODE))
+    assert view.headroom_before_bytes == view.headroom_after_bytes
+    return {} if view.headroom_signal is None else {LEFT: view.headroom_before_bytes, SIGNAL: view.headroom_signal}
+
+
+def _page_forecast(asking: Asking) -> Answers:
+    growing, rate = ":".join(asking.setting.growing), asking.setting.rate
+    view = asking.page.forecast(ForecastRequest(growing, rate_bytes_per_second=rate))
+    return _crossed(asking, json.loads(json_line(view.report.growths[0])))
+
+
 def _forecast_snapshot(asking: Asking, *snapshot: str) -> Answers:
     return _crossed(asking, asking.json("forecast", *snapshot, *asking.growth)["growths"][0])
 
@@ -177,6 +195,14 @@ HEADROOM = Question(
         Reader("overview", lambda asking: _overview(asking, *asking.snapshot), _overview_text),
         Reader("exporter", _exporter),
         Reader("ui", lambda asking: _stated(asking.cluster["nodes"][0]["headroom"])),
+        Reader("ui FILES", lambda asking: _stated(asking.files["nodes"][0]["headroom"]), when=is_told_by_files),
+        Reader(
+            "ui SCENARIO",
+            lambda asking: _stated(asking.scenario["nodes"][0]["headroom"]),
+            when=lambda setting: setting.is_measured,
+        ),
+        Reader("ui what if", _what_if),
+        Reader("ui forecast", _page_forecast, when=_is_plain),
         Reader("forecast", lambda asking: _crossed(asking, growth(asking)), when=_is_plain),
         Reader("forecast --snapshot", lambda asking: _forecast_snapshot(asking, *asking.snapshot), when=_is_plain),
         Reader("rank, settings not reported", _rank_unstated, when=_is_implied),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
+from itertools import permutations
 from typing import Any
 
 from agreement.asking import Asking
 from agreement.printed import table
 from agreement.question import Answers, Question, Reader
 from agreement.questions.pods import check, has_cgroup_v2
-from agreement.settings import assumed_bytes, running
+from agreement.settings import NEWEST, Setting, assumed_bytes, running
 
 FIRST, ORDER = "first", "order"
 
@@ -45,13 +45,22 @@ def _simulated(asking: Asking, order: str) -> list[Any]:
     return first
 
 
-def _page_order(asking: Asking, place: str) -> list[Any]:
-    own = [each for each in asking.cluster["pods"] if each[place] is not None]
-    return sorted(own, key=lambda each: each[place])
+def _page_order(cluster: Any, place: str) -> list[str]:
+    own = [each for each in cluster["pods"] if each[place] is not None and (place == "killPlace" or not each["spared"])]
+    return [_page_name(each) for each in sorted(own, key=lambda each: each[place])]
 
 
 def _page_name(block: Any) -> str:
     return f"{block['namespace']}/{block['name']}"
+
+
+def _first_killed(cluster: Any) -> Answers:
+    return {FIRST: next(iter(_page_order(cluster, "killPlace")), None)}
+
+
+def is_told_by_files(setting: Setting) -> bool:
+    """Whether files say all that options say to commands: they have no version, and nothing of the system's memory."""
+    return setting.version == NEWEST and not setting.system_bytes and has_cgroup_v2(setting)
 
 
 def _next(asking: Asking, which: str) -> Answers:
@@ -89,9 +98,13 @@ EVICTION = Question(
         ),
         Reader(
             "ui",
-            lambda asking: _evicted(
-                [_page_name(each) for each in _page_order(asking, "evictionPlace") if each["spared"] is None]
-            ),
+            lambda asking: _evicted(_page_order(asking.cluster, "evictionPlace")),
+        ),
+        Reader("ui FILES", lambda asking: _evicted(_page_order(asking.files, "evictionPlace")), when=is_told_by_files),
+        Reader(
+            "ui SCENARIO",
+            lambda asking: _evicted(_page_order(asking.scenario, "evictionPlace")),
+            when=lambda setting: setting.is_measured,
         ),
         Reader(
             "overview", lambda asking: _next(asking, "nextEvicted"), lambda asking: _next_text(asking, "EVICTED NEXT")
@@ -137,8 +150,14 @@ KILLS = Question(
         ),
         Reader(
             "ui",
-            lambda asking: {FIRST: next((_page_name(each) for each in _page_order(asking, "killPlace")), None)},
+            lambda asking: _first_killed(asking.cluster),
             when=has_cgroup_v2,
+        ),
+        Reader("ui FILES", lambda asking: _first_killed(asking.files), when=is_told_by_files),
+        Reader(
+            "ui SCENARIO",
+            lambda asking: _first_killed(asking.scenario),
+            when=lambda setting: setting.is_measured and has_cgroup_v2(setting),
         ),
         Reader(
             "overview",
@@ -153,55 +172,39 @@ KILLS = Question(
 
 # ---- if all pods use what they may -----------------------------------------------------------------------------------
 
-EVICTED, KILLED = "evicted", "killed"
-_TIES = {"namespace and name", "order of the input", "scanned later"}
+EVICTED, KILLED = "evictedBefore", "killedBefore"
 
 
 def _rank_limits(asking: Asking) -> Answers:
-    """Return who is first; nobody where others are level with the first, among which commands may name any."""
+    """Return who is before whom, in both orders."""
     setting = asking.setting
     used = sum(assumed_bytes(each) for pod in setting.pods for each in running(pod))
     if used >= setting.memory_bytes:
         return {}  # rank refuses it, and rightly
-    words = *asking.pods, "--usage", asking.file("limits.csv"), "--cgroup", "v2"
-    report = asking.json("rank", *words)
-    able = [each for each in report["evictionOrder"] if each["spared"] is None]
-    evicted, killed = (able or [{"pod": None, "beforeNextBy": None}])[0], report["killOrder"][0]
-    found: dict[object, object] = {}
-    if evicted["beforeNextBy"] not in _TIES:
-        found[EVICTED] = evicted["pod"]
-    if killed["beforeNextBy"] not in _TIES:
-        found[KILLED] = killed["pod"]
-    return found
+    report = asking.json("rank", *asking.pods, "--usage", asking.file("limits.csv"), "--cgroup", "v2")
+    orders = {
+        EVICTED: [each["pod"] for each in sorted(report["evictionOrder"], key=lambda each: bool(each["spared"]))],
+        KILLED: [*dict.fromkeys(each["pod"] for each in report["killOrder"])],
+    }
+    return {
+        (way, one, other): order.index(one) < order.index(other)
+        for way, order in orders.items()
+        for one, other in permutations(order, 2)
+    }
 
 
 def _check_limits(asking: Asking) -> Answers:
     known = _rank_limits(asking)
-    items = asking.json(*check(asking))["items"]
-    about = next((each["effects"] for each in items if each["effects"]["effect"] == "node"), None)
-    if about is None:
-        return {}
-    found = {EVICTED: about["firstEvicted"], KILLED: about["firstKilled"]}
-    return {name: pod for name, pod in found.items() if name in known}
-
-
-def _check_limits_text(asking: Asking) -> Answers:
-    known = _rank_limits(asking)
-    text = asking.text(*check(asking))
-    both = re.search(r"both the kubelet and the kernel pick (\S+) first", text)
-    apart = re.search(r"the kernel kills (\S+) first, where the kubelet would evict (no pod|\S+)$", text, re.MULTILINE)
-    found: dict[str, object] = {}
-    if both:
-        found = {EVICTED: both[1], KILLED: both[1]}
-    elif apart:
-        found = {KILLED: apart[1], EVICTED: None if apart[2] == "no pod" else apart[2]}
-    return {name: pod for name, pod in found.items() if name in known}
+    found: dict[object, object] = {}
+    for item in asking.json(*check(asking))["items"]:
+        for way in (EVICTED, KILLED):
+            about = way, f"{item['namespace']}/{item['name']}", item["effects"][way]
+            if about in known:
+                found[about] = True
+    return found
 
 
 IF_ALL_USE_THEIR_LIMITS = Question(
-    "who goes first if all pods use what they may",
-    (
-        Reader("rank", _rank_limits),
-        Reader("check", _check_limits, _check_limits_text),
-    ),
+    "who goes before whom if all pods use what they may",
+    (Reader("rank", _rank_limits), Reader("check", _check_limits)),
 )

@@ -389,31 +389,10 @@ def test_throttling_begins_when_a_rising_demand_reaches_its_share_and_not_when_i
     )
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "seconds"),
-    [
-        # 20 cpu-s by 20 s at 1 core, then 2 cores: 40 ÷ 2 = 20 s more.
-        ("cpu: 1", "cpu: 2", 40.0),
-        # 40 cpu-s by 20 s at 2 cores, then 1 core: 20 s more.
-        ("cpu: 2", "cpu: 1", 40.0),
-        # The same, without a limit at first.
-        ("memory: 1Gi", "cpu: 1", 40.0),
-    ],
-)
-def test_work_under_a_limit_that_is_resized_goes_on_with_the_new_one(tmp_path, scenario, before, after, seconds):
-    path = scenario(
-        [pod("a", container(requests="cpu: 500m", limits=before))], {"a": "demand: {cpu: 2, work: 60 cpu-s}"}
-    )
-    file = tmp_path / "scenario.yaml"
-    resize = f"{{at: 20s, resize: {{workload: a, resources: {{limits: {{{after}}}}}}}}}"
-    file.write_text(f"{file.read_text()}  events: [{resize}]\n")
-    assert ends(ran(path)) == {"a": [seconds]}
-
-
 def test_a_sweep_compares_the_shares_that_limits_leave(scenario, capsys):
     # It wants 2 cores: half under a limit of 1, all under one of 2.
     path = scenario([pod("a", container(requests="cpu: 500m", limits="cpu: 1"))], {"a": "demand: {cpu: 2}"}, seconds=20)
-    assert main(["sweep", path, "--vary", "limits.cpu@a=1,2", "-o", "csv", "--jobs", "1"]) == 0
+    assert main(["simulate", path, "--vary", "limits.cpu@a=1,2", "-o", "csv", "--jobs", "1"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [(row["mean_share_mean"], row["least_share_least"]) for row in rows] == [("0.5", "0.5"), ("1.0", "1.0")]
 

@@ -467,9 +467,7 @@ def test_replicas_of_the_scenario_are_the_parallelism_of_a_job(tmp_path):
             ("completionMode: Indexed", "parallelism: 2"),
             "spec.completions: Required value: when completion mode is Indexed",
         ),
-        (("maxFailedIndexes: 1",), "spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified"),
         (("completionMode: indexed",), "spec.completionMode: must be one of NonIndexed, Indexed"),
-        (("podFailurePolicy: {rules: [{action: FailJob}]}",), "specifying one of OnExitCodes and OnPodConditions"),
     ],
 )
 def test_what_the_api_server_rejects_is_an_error_with_its_place(tmp_path, capsys, spec, what):

@@ -701,13 +701,3 @@ def test_a_what_if_holds_for_later_revisions_too():
     [change] = read.workload_changes
     assert change.template.demand_of(0, "main").anon_bytes == read.workloads[0].demand_of(0, "main").anon_bytes
     assert change.template.demand_of(0, "main").anon_bytes.at(0) == 300 * 2**20
-
-
-def test_a_pod_that_has_the_name_of_an_earlier_one_can_be_resized():
-    """w-0 is updated at 50 s and runs again at 58 s; at 80 s it is resized in place: it is the one that is there."""
-    resize = {"workload": "w", "resources": {"requests": {"memory": "128Mi"}}}
-    done = run_of(workload("StatefulSet", "w", 1), events=[rolled_out("w", "50s"), {"at": "80s", "resize": resize}])
-    assert story(done, *LIFE, since=1) == [(50.0, "Deleted w-0"), (53.0, "Replaced w-0"), (58.0, "Started w-0")]
-    assert [(entry.time_us, entry.pod) for entry in done.entries if entry.kind == "Resized"] == [
-        (80 * SECOND_US, "default/w-0")
-    ]

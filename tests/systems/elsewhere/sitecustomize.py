@@ -28,7 +28,7 @@ import sys
 import tempfile  # noqa: F401
 import urllib.request  # noqa: F401
 
-EXTRAS = ["uvloop", "inotify_simple", "jeepney", "numpy", "distributed", "cryptography", "grpc", "zstandard"]
+EXTRAS = ["uvloop", "inotify_simple", "jeepney", "numpy", "distributed", "cryptography"]
 OF_UNIX = ["fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog", "readline", "curses"]
 NAMES_OF_LINUX = {
     os: """sched_getaffinity memfd_create eventfd posix_fadvise posix_fallocate splice copy_file_range setxattr getxattr

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 VIEWER = """<!doctype html><meta http-equiv="Content-Security-Policy" content="default-src 'none'" />
 <div id="app"></div><script id="run" type="application/json">null</script>"""
-_START = f"""
+START = f"""
 import sys
 from podqos.library import simulation
 simulation.built_viewer = lambda: {VIEWER!r}
@@ -55,7 +55,7 @@ def eventually(ask, what="it"):
 class Running:
     """A process that serves the page."""
 
-    def __init__(self, *arguments, listen="127.0.0.1:0", program=(sys.executable, "-c", _START), env=None):
+    def __init__(self, *arguments, listen="127.0.0.1:0", program=(sys.executable, "-c", START), env=None):
         given = [*arguments, "--no-open", *(() if listen is None else ("--listen", listen))]
         self.process = subprocess.Popen(
             [*program, *map(str, given)],

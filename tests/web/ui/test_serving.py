@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from web.ui.running import LONG, POD, SHORT, VIEWER, eventually, is_gone, running
+from web.ui.running import LONG, POD, SHORT, START, VIEWER, eventually, is_gone, running
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 TOO_LONG = {"long.yaml": LONG, "pod.yaml": POD}
@@ -247,6 +247,26 @@ def test_leaks_are_computed_for_manifests_and_scenarios(server):
         key = visitor.begin(files, "blast")
         assert visitor.ended(key)["error"] == ""
         assert visitor.value(f"/api/jobs/{key}/result")["leaks"][0]["pod"] == "default/leaky"
+
+
+FEW_CONNECTIONS = f"""
+from msgspec.structs import replace
+from podqos.web.ui import settings
+settings.HTTP_LIMITS = replace(settings.HTTP_LIMITS, connections=4)
+{START}"""
+
+
+def test_a_run_that_its_visitor_was_refused_does_not_begin():
+    with running(program=(sys.executable, "-c", FEW_CONNECTIONS)) as server:
+        visitor = server.visitor()
+        source = visitor.upload({"short.yaml": SHORT, "pod.yaml": POD})["id"]
+        with visitor.events("/api/live") as one, visitor.events("/api/live") as other:
+            assert next(one)
+            assert next(other)
+            body = json.dumps({"kind": "run", "source": source}).encode()
+            assert visitor.ask("/api/jobs", body)[::2] == (503, b"too many requests at once\n")
+        eventually(lambda: visitor.ask("/api/jobs")[0] == 200, "room")
+        assert visitor.value("/api/jobs") == []
 
 
 @pytest.mark.slow

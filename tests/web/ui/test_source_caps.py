@@ -68,13 +68,6 @@ def test_a_scenario_with_too_many_nodes_is_rejected_where_it_says_so_before_any_
     assert error.value.fix == "lower count, or list fewer nodes"
 
 
-def test_nodes_that_an_autoscaler_may_add_count(monkeypatch):
-    monkeypatch.setattr("podqos.reading.scenario_files.resolve", None)
-    scaling = "\n  clusterAutoscaler: {nodeGroups: [{nodes: w, max: 100000}]}"
-    with pytest.raises(InputError, match="100,000 nodes"):
-        read_given({"s.yaml": scenario(f"[{{name: w, {MACHINE}}}]{scaling}"), "pod.yaml": POD})
-
-
 def test_listed_nodes_of_manifests_are_capped_like_pods():
     nodes = "---\n".join(
         f"apiVersion: v1\nkind: Node\nmetadata: {{name: n{number}}}\n" for number in range(MOST_NODES + 1)

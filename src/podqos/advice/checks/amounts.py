@@ -84,14 +84,12 @@ def refused_amounts(view: View) -> bool:
             field = raised
         # What a container is said to need it must be allowed to use: lowering the request could get it killed.
         patch = Patch.write(view.edit(raised, None if is_null else request, "null" if is_null else limit))
-        if _wrong_units(view, container.name, path, container.resources, resource):
+        if any(view.is_in_wrong_unit(resource, str(amount)) for amount in (request, limit)):
             # Which of the two is too large is known once both are in the unit that was meant.
             patch = view.choose(Choice.UNIT, field)
         view.report(request_above_limit, field, facts, patch, container=container.name)
-    of_pod = view.pod.spec.resources
-    if errors and of_pod is not None:
-        for name in dict.fromkeys((*of_pod.limits, *of_pod.requests)):
-            _wrong_units(view, "", "spec.resources", of_pod, name)
+    if errors:
+        suspicious_amounts(view)
     others = _others(_written(errors, view), {f"{path}.requests" for _, path, *_ in above})
     for error in {str(error): error for error in others}.values():
         field = format_path(parse_path(error.path))
@@ -194,7 +192,7 @@ def _volume_sizes(view: View) -> None:
         if reading.is_plain:
             patch = Patch.write(view.edit(path, reading.readings[0], size))
         facts = replace(implausible_facts(Stated(name, "limits", size), reading, patch), volume=volume.name)
-        view.report(implausible_amount, path, facts, patch)
+        view.report(replace(implausible_amount, effect=Effect.NONE), path, facts, patch)
 
 
 def _suspicious(view: View, container: str, path: str, resources: ResourceRequirements) -> None:
@@ -303,9 +301,14 @@ class ImplausibleAmount(Fact, frozen=True, gc=False):
 
     def harm(self) -> str:
         """Return what becomes of pods that are never evicted, or last."""
+        if self.volume:
+            return "" if self.is_too_large else "nothing can be kept there"
         if self.is_too_large:
-            return "no node has room for it" if self.side == "requests" else ""
-        return "the container is OOM-killed as it starts" if (self.resource, self.side) == (MEMORY, "limits") else ""
+            return "no node has room for it" if self.side == "requests" else "the limit is never reached"
+        if self.side == "requests":
+            return ""
+        starts = {CPU: "the container hardly runs", MEMORY: "the container is OOM-killed as it starts"}
+        return starts.get(self.resource, "the pod is evicted as soon as it writes to the disk")
 
 
 def implausible_facts(stated: Stated, reading: Meant, patch: Patch) -> ImplausibleAmount:
@@ -321,8 +324,8 @@ def implausible_facts(stated: Stated, reading: Meant, patch: Patch) -> Implausib
     )
 
 
-def _wrong_units(view: View, container: str, path: str, resources: ResourceRequirements, name: str) -> bool:
-    """Report amounts of one resource that were probably meant in another unit; return whether there are any."""
+def _wrong_units(view: View, container: str, path: str, resources: ResourceRequirements, name: str) -> None:
+    """Report amounts of one resource that were probably meant in another unit."""
     machines = view.machines
     sides = _sides(resources, name).amounts
     found = {
@@ -331,7 +334,7 @@ def _wrong_units(view: View, container: str, path: str, resources: ResourceRequi
         if is_implausible(Stated(name, side, amount), resources, machines)
     }
     if not found:
-        return False
+        return
     fields = [f"{path}.{side}.{name}" for side in found]
     readings = list(dict.fromkeys(each.readings for each in found.values()))
     if all(each.is_plain for each in found.values()) and _fits_together(sides, found, resources):
@@ -341,8 +344,18 @@ def _wrong_units(view: View, container: str, path: str, resources: ResourceRequi
         patch = view.choose(Choice.UNIT, *fields, candidates=readings[0] if len(readings) == 1 else ())
     side, first = next(iter(found.items()))
     facts = implausible_facts(Stated(name, side, sides[side]), first, patch)
-    view.report(implausible_amount, fields[0], facts, patch, container=container or None)
-    return True
+    effect = _effect(facts, is_request="requests" in found or "requests" not in sides)
+    check = replace(implausible_amount, effect=effect)
+    view.report(check, fields[0], facts, patch, container=container or None)
+
+
+def _effect(facts: ImplausibleAmount, *, is_request: bool) -> Effect:
+    """Return what an amount in the wrong unit has an effect on; ``is_request``: it is requested, if only as a limit."""
+    if facts.is_too_large:
+        return Effect.NOT_CREATED if is_request else Effect.NONE
+    if facts.side == "requests":
+        return Effect.ORDER
+    return Effect.LIMIT if facts.resource == MEMORY else Effect.NONE
 
 
 def _fits_together(sides: dict[str, Quantity], found: dict[str, Meant], resources: ResourceRequirements) -> bool:
@@ -369,7 +382,7 @@ def implausible_amount() -> Example:
     m means thousandths, M millions: 512m of memory is half a byte, and 500M of cpu is five hundred million cores. The
     first container is killed as soon as it starts, or evicted as if it requested nothing; the second never fits a node.
     Where the unit leaves the meaning open (memory: 4, cpu: 500), the likely readings are listed and nothing is fixed.
-    The same goes for a memory limit below 6Mi, in which no container starts, and fractional bytes (1073741824m). Also
+    The same goes for fractional bytes (1073741824m). A memory limit of 4Mi can be meant: PQ128 is about it. Also
     checked: emptyDir sizes, LimitRange defaults, quotas below 1Mi, kubelet reservations and eviction thresholds. If the
     amount is intended, suppress the finding, or add the node that has it to the input.
 

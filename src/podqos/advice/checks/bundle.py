@@ -23,6 +23,7 @@ from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile
 from podqos.model.selector import selects
 from podqos.model.service import Service
+from podqos.model.snapshot import PodUsage
 from podqos.policy.model import Policy
 
 
@@ -81,6 +82,8 @@ class Resize(Struct, frozen=True):
 
     old: Pod
     new: LocatedWorkload
+    measured: tuple[PodUsage, ...] = ()
+    """What its pods use, where that is known."""
 
 
 class ClusterObjects(Struct, frozen=True):
@@ -121,9 +124,6 @@ class CheckOptions(Struct, frozen=True):
     """How many times its request a memory limit may be."""
     growth_bytes_per_second: int = 50 << 20
     """How fast memory grows when a node runs out of it."""
-    cpu_budget: Fraction | None = None
-    memory_budget: Fraction | None = None
-    """Limits against allocatable; None is the budget of ``placement.overcommit``."""
     important_priority: int = 1_000_000
     """Pods with this priority or above are important."""
     demands: tuple[Policy, ...] = ()

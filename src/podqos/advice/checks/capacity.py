@@ -80,10 +80,8 @@ def sums(context: CheckContext, sketches: Sequence[Sketch]) -> Iterator[Finding]
     from podqos.placement.overcommit import DEFAULT_BUDGETS
 
     sketches = latest(sketches)
-    for overcommit, resource, budget in (
-        (cpu_overcommit, CPU, context.options.cpu_budget or DEFAULT_BUDGETS[CPU]),
-        (memory_overcommit, MEMORY, context.options.memory_budget or DEFAULT_BUDGETS[MEMORY]),
-    ):
+    for overcommit, resource in ((cpu_overcommit, CPU), (memory_overcommit, MEMORY)):
+        budget = DEFAULT_BUDGETS[resource]
         total = _overcommit(nodes, sketches, resource, budget)
         if not total.allocatable:
             continue

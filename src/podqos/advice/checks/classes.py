@@ -97,14 +97,11 @@ def find_accidental_burstable(view: View) -> None:
     spoilers = tuple(_spoiler(place, resources, name) for place, resources, names in found for name in names)
     edits = edits_to_guaranteed(view.pod, view.options.profile)
     first = found[0][0]
-    patch = patch_of(edits, view, Choice.RESOURCES)
-    # One container is the accident. Several without a CPU limit may be meant: to throttle them all is to be chosen.
-    is_choice = patch.is_complete and sum(not resources.limits.get(CPU) for _, resources, _ in found) > 1
     view.report(
         accidental_burstable,
         f"{first.path}.resources",
         NearlyGuaranteed(in_order, spoilers),
-        replace(patch, on_request=True) if is_choice else patch,
+        patch_of(edits, view, Choice.RESOURCES),
         container=first.container or None,
         repair=Repair(lambda: _repaired(view.pod, edits)),
     )
@@ -176,8 +173,8 @@ def accidental_burstable() -> Example:
     requests.
 
     Fix: Give the container limits equal to its requests. It is then throttled at its cpu limit and killed at its memory
-    limit: look up what it uses at its peak, and raise request and limit together if that is more. Where several
-    containers lack a cpu limit, --fix leaves that to you (--only PQ101 applies it).
+    limit: look up what it uses at its peak, and raise request and limit together if that is more. Because of that
+    cost, --fix adds limits only with --only PQ101.
     """
     return Example(
         examples.pod(

@@ -93,52 +93,25 @@ class _Places:
     def __init__(self, orders: Orders) -> None:
         self.eviction: dict[str, int] = {}
         self.kernel: dict[str, int] = {}
-        self.spared: set[str] = set()
-        """They are in the kubelet's order, after all others, and never evicted."""
+        spared = []
         place = 0
         for ranked in orders.eviction:
             uid = ranked.pod.metadata.uid
             if ranked.spared is None:
                 self.eviction[uid] = place
             else:
-                self.spared.add(uid)
+                spared.append(uid)
             place += ranked.before_next_by not in _TIES
-        self.eviction.update(dict.fromkeys(self.spared, len(orders.eviction) + 1))
+        # They are in the kubelet's order, after all others, and never evicted.
+        self.eviction.update(dict.fromkeys(spared, len(orders.eviction) + 1))
         for killed in orders.kernel:
             self.kernel.setdefault(killed.pod.metadata.uid, -killed.worst.points)
-
-    def first(self, places: Mapping[str, int], peers: Sequence[tuple[str, Sketch]]) -> str | None:
-        """Return the workload that dies first of all."""
-        uid, sketch = min(peers, key=lambda peer: (places[peer[0]], peer[1].subject.key))
-        return None if self._is_spared(places, uid) else sketch.subject.key
-
-    def first_with(
-        self, places: Mapping[str, int], peers: Sequence[tuple[str, Sketch]], uid: str, subject: CheckedObject
-    ) -> str | None:
-        """Return the workload that dies first where ``uid`` stands for the subject; None where it is alone.
-
-        Among equals it is the subject.
-        """
-        others = [peer for peer in peers if not _is_same(peer[1].subject, subject)]
-        if not others or self._is_spared(places, uid):
-            return None
-        is_first = places[uid] <= min(places[other] for other, _ in others)
-        return subject.key if is_first else self.first(places, others)
-
-    def _is_spared(self, places: Mapping[str, int], uid: str) -> bool:
-        """Whether a pod has a place in an order that it never dies in: the kernel spares no pod for its priority."""
-        return places is self.eviction and uid in self.spared
 
 
 def _compared(
     finding: Finding, uid: str | None, repaired: str, peers: Sequence[tuple[str, Sketch]], places: _Places
 ) -> Finding:
     consequence = finding.consequence
-    if consequence.effect is Effect.NODE:
-        first_evicted, first_killed = places.first(places.eviction, peers), places.first(places.kernel, peers)
-        return replace(
-            finding, consequence=replace(consequence, first_evicted=first_evicted, first_killed=first_killed)
-        )
     if uid is None or consequence.effect is not Effect.ORDER:
         return finding
     outlived_by = [
@@ -146,25 +119,13 @@ def _compared(
         for order in (places.eviction, places.kernel)
     ]
     evicted_before, killed_before = outlived_by
-    first_evicted, first_killed = (
-        places.first_with(order, peers, uid, finding.subject) for order in (places.eviction, places.kernel)
+    outlived = replace(
+        consequence,
+        evicted_before=evicted_before,
+        killed_before=killed_before,
+        is_compared=repaired in places.eviction,
     )
-    anyway = (
-        places.first_with(order, peers, repaired, finding.subject) == finding.subject.key if repaired in order else None
-        for order in (places.eviction, places.kernel)
-    )
-    return replace(
-        finding,
-        consequence=replace(
-            consequence,
-            evicted_before=evicted_before,
-            killed_before=killed_before,
-            first_evicted=first_evicted,
-            first_killed=first_killed,
-            evicted_first_anyway=next(anyway),
-            killed_first_anyway=next(anyway),
-        ),
-    )
+    return replace(finding, consequence=outlived)
 
 
 def _outliving(

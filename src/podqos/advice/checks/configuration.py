@@ -42,14 +42,6 @@ class StatedOptions(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     memory_ratio: Annotated[
         Annotated[float, Meta(ge=1)] | None, says("the largest allowed ratio of memory limit to request")
     ] = None
-    cpu_budget: Annotated[
-        Annotated[float, Meta(gt=0)] | None,
-        says("old name of a policy budget: the maximum sum of CPU limits, as a multiple of allocatable"),
-    ] = None
-    memory_budget: Annotated[
-        Annotated[float, Meta(gt=0)] | None,
-        says("old name of a policy budget: the maximum sum of memory limits, as a multiple of allocatable"),
-    ] = None
     growth_per_second: Annotated[str | None, says("how fast memory grows per second when a node runs out: 50Mi")] = None
     node_memory: Annotated[str | None, says("node memory, if the manifests contain no Node: 64Gi")] = None
     important_priority: Annotated[int | None, says("pods with this priority or higher are important")] = None
@@ -85,10 +77,8 @@ class Configuration(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 def options_of(settings: StatedOptions, options: CheckOptions) -> CheckOptions:
     """Return the options with what the file states; its amounts must have been read before."""
     stated: dict[str, object] = {}
-    for name in ("memory_ratio", "cpu_budget", "memory_budget"):
-        ratio = getattr(settings, name)
-        if ratio is not None:
-            stated[name] = Fraction(str(ratio))
+    if settings.memory_ratio is not None:
+        stated["memory_ratio"] = Fraction(str(settings.memory_ratio))
     if settings.growth_per_second is not None:
         stated["growth_bytes_per_second"] = Quantity.parse(settings.growth_per_second).value
     if settings.node_memory is not None:

@@ -15,19 +15,20 @@ from podqos.wording import counted
 
 def costs_between(before: View, after: View) -> Iterator[FixCost]:
     """Yield what the pods of a workload pay for becoming others."""
-    return pod_costs(before.stored, after.stored, before.workload.replicas or 1)
+    return pod_costs(before.judged.stored, after.judged.stored, before.workload.replicas or 1)
 
 
 def pod_costs(before: Pod, after: Pod, replicas: int = 1) -> Iterator[FixCost]:
     """Yield what pods, as stored, pay for becoming others: limits where there were none, larger requests."""
-    for old, new in zip(_containers(before), _containers(after), strict=True):
-        limits = new.resources.limits
+    limited = {container.name: container.resources.limits for container in _containers(before)}
+    for new in _containers(after):
+        limits, old_limits = new.resources.limits, limited.get(new.name, {})
         cpu, memory = limits.get(CPU), limits.get(MEMORY)
-        old_cpu = old.resources.limits.get(CPU)
+        old_cpu = old_limits.get(CPU)
         if cpu and (not old_cpu or cpu < old_cpu):
             text = f"{new.name} is throttled at its cpu limit of {cpu}, even on an idle node"
             yield FixCost(CostKind.THROTTLING, new.name, CPU, str(cpu), text)
-        if memory and not old.resources.limits.get(MEMORY):
+        if memory and not old_limits.get(MEMORY):
             text = f"{new.name} is OOM-killed at its memory limit of {memory}"
             yield FixCost(CostKind.MEMORY_LIMIT, new.name, MEMORY, str(memory), text)
     was, becomes = pod_requests(before), pod_requests(after)

@@ -75,6 +75,10 @@ class Fact(Struct, frozen=True, gc=False, tag_field="type", tag=True, rename="ca
         """Return what is bad about it for pods that are safe when memory runs short; empty where ``sentence`` says."""
         return ""
 
+    def without(self) -> str:
+        """Return what has to happen for the pod to stand as without the finding."""
+        return "once fixed"
+
 
 # Kubernetes reads a number there as well as a text: cpu: 2 needs no quotes.
 _QUANTITY_FIELD = re.compile(r"(?:^|\.)(?:resources|overhead|hard)\.|\.limits\[\d+\]\.|\.sizeLimit$")
@@ -203,7 +207,7 @@ class Patch(Struct, frozen=True, gc=False, rename="camel"):
     """Where the chosen values are to be written."""
     on_request: bool = False
     """Whether ``--fix`` leaves it alone unless the check is named (``--only``): it rests on a rule of thumb, or on
-    another object's policy, or gives several containers a CPU limit."""
+    another object's policy, or costs something: a CPU limit throttles."""
     is_tried: bool = False
     """Whether the edits were applied and the result was checked: it is admitted, fits a node, and is better by the
     checks' own measure. What was not tried is not printed as a fix; ``--fix`` and ``--diff`` try it."""
@@ -220,6 +224,11 @@ class Patch(Struct, frozen=True, gc=False, rename="camel"):
     def is_applied(self) -> bool:
         """Whether ``--fix`` applies it."""
         return self.is_complete and self.is_tried and not self.on_request
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether ``--fix`` applies it as soon as its check is named."""
+        return self.is_tried and self.on_request
 
     @classmethod
     def write(cls, *edits: FieldEdit) -> Patch:
@@ -314,17 +323,10 @@ class Consequence(Struct, frozen=True, gc=False, rename="camel"):
     before it."""
     killed_before: str | None = None
     """The same for the kernel's OOM killer."""
+    is_compared: bool = False
+    """Whether both were compared with the pods as they would be without the finding."""
     disk_request: str | None = None
     """The ephemeral-storage request, above which a pod is evicted first when the disk runs full."""
-    first_evicted: str | None = None
-    """The workload the kubelet would evict first; the subject itself where it is among the first. None without
-    others to compare it with."""
-    first_killed: str | None = None
-    """The workload the kernel kills first; likewise."""
-    evicted_first_anyway: bool | None = None
-    """Whether it would be evicted first without the finding, too; null where that was not compared."""
-    killed_first_anyway: bool | None = None
-    """Likewise whether the kernel would kill it first."""
     usage: AssumedUsage = AssumedUsage.LIMITS
     """What the orders assume that pods use."""
 

@@ -56,6 +56,8 @@ class CheckSummary(Struct, frozen=True, rename="camel"):
     stale_baseline_entries: int = 0
     copies: int = 0
     """Workloads that are in other files as well: each counts once, and so do its findings."""
+    unread: int = 0
+    """Files of which something could not be read, and so was not checked."""
     lowered: int = 0
     """Infos that would be errors or warnings if they were not in directories of tests and examples."""
 

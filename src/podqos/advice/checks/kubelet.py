@@ -1,4 +1,4 @@
-"""PQ401–PQ414: kubelet settings that leave the choice of victims to the kernel, or to chance."""
+"""PQ401–PQ415: kubelet settings that leave the choice of victims to the kernel, or to chance."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _TYPES = "Kubernetes: staging/src/k8s.io/kubelet/config/v1beta1/types.go"
 
 _RESERVED = "kubeReserved: {memory: 1Gi}\nsystemReserved: {memory: 1Gi}\n"
 _MORE_RESERVED = "kubeReserved: {memory: 1Gi}\nsystemReserved: {memory: 3Gi}\n"
-_HARD = "evictionHard: {memory.available: 1Gi}\n"
+_HARD = "evictionHard: {memory.available: 1Gi, nodefs.available: 10%}\n"
 _SOFT = "evictionSoft: {memory.available: 2Gi}\n"
 _GRACE = "evictionSoftGracePeriod: {memory.available: 1m30s}\n"
 _GOOD = examples.kubelet(f"{_RESERVED}evictionHard: {{memory.available: 1Gi, nodefs.available: 10%}}\n")
@@ -230,9 +230,7 @@ def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
     yield from _wrong_units(kubelet)
     config, profile = kubelet.config, kubelet.options.profile
     missing = [signal for signal in config.eviction_soft if signal not in config.eviction_soft_grace_period]
-    if missing:
-        yield from (_soft_without_grace(kubelet, signal) for signal in missing)
-        return
+    yield from (_soft_without_grace(kubelet, signal) for signal in missing)
     try:
         check_starts(config, {}, profile=profile)
         thresholds = parse_thresholds(config, profile)
@@ -241,11 +239,15 @@ def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
         known = {signal: kubelet.capacity[name].value for signal, name in signals.items() if name in kubelet.capacity}
         warnings = threshold_warnings(config, known, profile)
         yield from _held_back(kubelet)
-    except InvalidConfiguration as error:
-        path = error.where.replace('"', "") if error.where else ""
-        patch = _starting(kubelet, path)
-        message = error.worded(published) if patch is None else f"{path}: {error.what}"
-        yield kubelet.finding(kubelet_refuses, path, KubeletRefuses(message), patch or Patch.choose(Choice.THRESHOLD))
+    except InvalidConfiguration as refused:
+        for error in refused.all:
+            path = error.where.replace('"', "")
+            if path in {f"evictionSoft[{signal}]" for signal in missing}:
+                continue
+            patch = _starting(kubelet, path)
+            message = error.worded(published) if patch is None else f"{path}: {error.what}"
+            patch = patch or Patch.choose(Choice.THRESHOLD)
+            yield kubelet.finding(kubelet_refuses, path, KubeletRefuses(message), patch)
         return
     if node_allocatable(kubelet.capacity, config).over_reserved:
         return
@@ -299,6 +301,8 @@ def _warned(kubelet: _Kubelet, warning: ThresholdWarning) -> Found:
     match warning.kind:
         case WarningKind.MEMORY_UNWATCHED:
             yield _memory_unwatched(kubelet, signal)
+        case WarningKind.DISK_UNWATCHED:
+            yield _disk_unwatched(kubelet)
         case WarningKind.SOFT_AFTER_HARD:
             yield _soft_after_hard(kubelet, signal)
         case WarningKind.SOFT_WITHOUT_GRACE:
@@ -327,8 +331,9 @@ class MemoryUnwatched(Fact, frozen=True, gc=False):
 
     def sentence(self, _: str) -> str:
         """Return what drops the default."""
-        named = f"evictionHard sets {listed(self.named)}" if self.named else "evictionHard is empty"
-        return f"{named}, which drops the default for memory.available"
+        if not self.named:
+            return "evictionHard is empty, which drops all defaults, that for memory.available among them"
+        return f"evictionHard sets {listed(self.named)}, which drops the default for memory.available"
 
 
 def _memory_unwatched(kubelet: _Kubelet, signal: str) -> Finding:
@@ -363,6 +368,48 @@ def memory_unwatched() -> Example:
     Fix: Add memory.available to evictionHard.
     """
     return Example(examples.kubelet(f"{_RESERVED}evictionHard: {{nodefs.available: 10%}}\n"))
+
+
+# ---- PQ415 -------------------------------------------------------------------------------------------------------
+
+
+class DiskUnwatched(Fact, frozen=True, gc=False):
+    """A kubelet without a threshold for disk space."""
+
+    named: tuple[str, ...]
+    """The signals that evictionHard names instead."""
+    dropped: tuple[str, ...]
+
+    def sentence(self, _: str) -> str:
+        """Return what drops the defaults."""
+        return f"evictionHard sets {listed(self.named)}, which drops the defaults for {listed(self.dropped)}"
+
+
+def _disk_unwatched(kubelet: _Kubelet) -> Finding:
+    written, defaults = kubelet.config.eviction_hard or {}, default_eviction_hard(kubelet.options.profile)
+    dropped = {name: text for name, text in defaults.items() if name not in written and name != Signal.MEMORY.value}
+    patch = Patch.write(*(FieldEdit(f"evictionHard[{name}]", text) for name, text in dropped.items()))
+    return kubelet.finding(disk_unwatched, "evictionHard", DiskUnwatched((*written,), (*dropped,)), patch)
+
+
+@_kubelet_check(
+    "PQ415",
+    "no-disk-threshold",
+    WARNING,
+    _THRESHOLDS,
+    "Kubernetes: pkg/kubelet/eviction/defaults_linux.go",
+    fix_on_request=True,
+)
+def disk_unwatched() -> Example:
+    """PQ415: The kubelet has no eviction threshold for disk space.
+
+    Setting any hard threshold drops the defaults of all others. Without one for nodefs.available or imagefs.available
+    the kubelet deletes no unused images and evicts no pods for disk space: logs and writable layers fill the disk until
+    every write on the node fails.
+
+    Fix: Add the defaults to evictionHard, or set mergeDefaultEvictionSettings.
+    """
+    return Example(examples.kubelet(f"{_RESERVED}evictionHard: {{memory.available: 1Gi}}\n"))
 
 
 # ---- PQ402, PQ403 ------------------------------------------------------------------------------------------------
@@ -524,7 +571,7 @@ def kernel_first() -> Example:
     Fix: Raise evictionHard for memory.available. On cgroup v1, kernelMemcgNotification helps as well; on v2, the
     kubelet's notifier is a stub that never fires.
     """
-    return Example(examples.kubelet(f"{_RESERVED}evictionHard: {{memory.available: 100Mi}}\n"))
+    return Example(examples.kubelet(f"{_RESERVED}evictionHard: {{memory.available: 100Mi, nodefs.available: 10%}}\n"))
 
 
 # ---- PQ405, PQ406, and PQ412 for too much ------------------------------------------------------------------------
@@ -879,7 +926,7 @@ def kubelet_refuses() -> Example:
     Fix: Correct the setting.
     """
     return Example(
-        examples.kubelet(f"{_RESERVED}evictionHard: {{memory.available: -1Gi}}\n"),
+        examples.kubelet(f"{_RESERVED}evictionHard: {{memory.available: -1Gi, nodefs.available: 10%}}\n"),
         chosen={"evictionHard[memory.available]": "1Gi"},
     )
 

@@ -60,8 +60,7 @@ def rejected_object() -> Example:
 
     Fix: Use a field, or a value, that the API server accepts. `podqos admit` prints its whole answer.
     """
-    strategy = "  strategy: {type: Recreate, rollingUpdate: {maxSurge: 1}}\n"
-    text = deployment(2, *USUAL)
+    toleration = "      tolerations: [{key: gpu, operator: Exists, effect: NoRun}]\n"
     return Example(
-        text.replace("  replicas: 2\n", f"  replicas: 2\n{strategy}"), chosen={"spec.strategy.rollingUpdate": None}
+        deployment(2, *USUAL) + toleration, chosen={"spec.template.spec.tolerations[0].effect": "NoSchedule"}
     )

@@ -12,6 +12,7 @@ from podqos.advice.checks.check import ERROR, INFO, WARNING, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact
 from podqos.advice.checks.view import View
+from podqos.advice.sizing.runtime_settings import ROOM
 from podqos.manifest.runtime_memory import MemorySetting, Runtime, memory_settings
 from podqos.model.pod import Container
 from podqos.model.quantity import Quantity
@@ -21,20 +22,6 @@ _MEMORY_MAX = "Linux: Documentation/admin-guide/cgroup-v2.rst (memory.max)"
 _JAVA = "JDK: java(1), -Xmx and -XX:MaxRAMPercentage"
 _GO = "Go: runtime/debug.SetMemoryLimit"
 _MEBIBYTE = 1 << 20
-
-# How much of the limit may be given away, and what else the process needs.
-_SHARES: dict[Runtime, tuple[Fraction, str]] = {
-    Runtime.JAVA: (Fraction(80, 100), "metaspace, code cache, thread stacks and direct buffers come on top"),
-    Runtime.NODE: (Fraction(85, 100), "new space, code and buffers come on top"),
-    Runtime.DOTNET: (Fraction(90, 100), "native memory and thread stacks come on top"),
-    Runtime.REDIS: (Fraction(90, 100), "fragmentation, client buffers and copies made while saving come on top"),
-    Runtime.MEMCACHED: (Fraction(90, 100), "connections and the hash table come on top"),
-    Runtime.POSTGRES: (Fraction(50, 100), "connections, work_mem and maintenance come on top"),
-    Runtime.MYSQL: (Fraction(85, 100), "connections and their buffers come on top"),
-    Runtime.MONGODB: (Fraction(80, 100), "connections, sorts and index builds come on top"),
-    # A soft limit that the garbage collector works towards: only one above the limit cannot help.
-    Runtime.GO: (Fraction(1), "the garbage collector does not speed up before the OOM kill"),
-}
 
 
 def find_runtime_memory(view: View) -> None:
@@ -72,12 +59,12 @@ def _judge(view: View, setting: MemorySetting, container: Container) -> None:
         return
     amount = Fraction(setting.amount_bytes or 0) if setting.share is None else setting.share * limit.value
     share = amount / limit.value
-    allowed, beside = _SHARES[setting.runtime]
-    if share <= allowed:
+    room = ROOM[setting.runtime]
+    if share <= room.largest:
         return
     is_above = share >= 1 and setting.runtime is not Runtime.GO
     facts = RuntimeMemory(
-        setting.runtime, setting.text, where, _in_words(int(amount)), str(limit), int(share * 100), beside
+        setting.runtime, setting.text, where, _in_words(int(amount)), str(limit), int(share * 100), room.beside
     )
     patch = view.choose(Choice.HEAP, setting.path)
     view.report(above_limit if is_above else near_limit, setting.path, facts, patch, container=container.name)
@@ -151,10 +138,10 @@ def above_limit() -> Example:
 
     The runtime believes it has room left, so it neither collects garbage nor evicts keys, and the kernel kills the
     container at its limit: OOMKilled with exit code 137 instead of an OutOfMemoryError or an eviction of old keys.
-    podqos reads -Xmx, -XX:MaxHeapSize and -XX:MaxRAMPercentage from wherever they are set (JAVA_TOOL_OPTIONS,
-    JAVA_OPTS, ES_JAVA_OPTS, KAFKA_HEAP_OPTS, the command), --max-old-space-size, GOMEMLIMIT, --maxmemory,
-    shared_buffers, memcached's -m, --innodb-buffer-pool-size, --wiredTigerCacheSizeGB and .NET's GCHeapHardLimit;
-    environments of live clusters are not read.
+    podqos reads -Xmx, -Xms, -XX:MaxHeapSize, -XX:MaxRAM and -XX:MaxRAMPercentage from wherever they are set
+    (JAVA_TOOL_OPTIONS, JAVA_OPTS, ES_JAVA_OPTS, KAFKA_HEAP_OPTS, the command), --max-old-space-size, GOMEMLIMIT,
+    --maxmemory, shared_buffers, memcached's -m, --innodb-buffer-pool-size, --wiredTigerCacheSizeGB and .NET's
+    GCHeapHardLimit; environments of live clusters are not read.
 
     Fix: Lower the setting, or raise the limit above it: kubectl top pod --containers shows what the process uses now.
     """

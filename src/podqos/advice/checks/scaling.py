@@ -67,6 +67,10 @@ class NotScaled(Fact, frozen=True, gc=False):
         request = verb(self.containers, "requests", "request")
         return f"{names} {request} no {self.resource}, and {autoscaler} scales on the share of the request in use"
 
+    def harm(self) -> str:
+        """Return what the autoscaler does then."""
+        return "the autoscaler cannot compute that share, and adds no pods for it"
+
 
 def find_not_scaled(view: View) -> None:
     """Find metrics that cannot be computed. A BestEffort pod that users reach has PQ104, which says so, too."""

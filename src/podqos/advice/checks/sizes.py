@@ -290,6 +290,8 @@ def volumes(view: View) -> None:
         in_memory = directory.medium == "Memory"
         path = f"spec.volumes[{index}].emptyDir"
         check = memory_volume if in_memory else disk_volume
+        if in_memory and not all(container.resources.limits.get(MEMORY) for container in view.stored.spec.containers):
+            check = replace(check, effect=Effect.ORDER)  # what grows without a limit is the pod
         view.report(
             replace(check, severity=INFO) if in_memory and _SHARED_MEMORY.fullmatch(volume.name) else check,
             path,
@@ -307,6 +309,7 @@ _SIZE_LIMIT = "spec.volumes[0].emptyDir.sizeLimit"
     "memory-volume-without-size-limit",
     WARNING,
     "Kubernetes: pkg/volume/emptydir/empty_dir.go (calculateEmptyDirMemorySize)",
+    effect=Effect.LIMIT,
     rule=volumes,
 )
 def memory_volume() -> Example:
@@ -466,7 +469,7 @@ def fractional_cpu() -> Example:
             examples.kubelet("""\
 cpuManagerPolicy: static
 systemReserved: {cpu: "1", memory: 1Gi}
-evictionHard: {memory.available: 1Gi}
+evictionHard: {memory.available: 1Gi, nodefs.available: 10%}
 """),
         )
     )

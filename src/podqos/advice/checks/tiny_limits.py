@@ -1,6 +1,6 @@
 """PQ128: memory limits with hardly any room for the start of a container.
 
-Below 6Mi an amount was probably meant in another unit, which ``units`` is about. Sources: CRI-O's container_min_memory
+Such a limit may be meant: with crun a container starts in 4Mi. Sources: CRI-O's container_min_memory
 (12 MiB; 512 KiB with crun), Docker's smallest --memory (6m), runc's "container init was OOM-killed (memory limit too
 low?)".
 """
@@ -67,7 +67,7 @@ def tiny_limit() -> Example:
     The runtime starts a container inside its memory limit, before the container's own process runs. runc needs several
     mebibytes for that, and versions that copy themselves into memory need more than their own size, about 15Mi. CRI-O
     refuses limits below 12Mi, unless it uses crun. The pod then fails with RunContainerError or CrashLoopBackOff, on
-    some nodes and not on others. Reported below 16Mi; less than 6Mi is PQ117.
+    some nodes and not on others. Reported below 16Mi; less than 1Mi is PQ117.
 
     Fix: Set the limit to at least 16Mi, plus what the process itself needs.
     """

@@ -39,8 +39,8 @@ Look = Callable[[View], Sequence[Finding]]
 
 _MEASURED = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _IN_WRONG_UNIT = "PQ117"
-_MAY_COST = ("PQ101", "PQ205")
-"""Checks whose fix is applied although it throttles: their pods are Guaranteed but for one container."""
+_MAY_RESERVE = "PQ101"
+"""Its fix is applied although it reserves more: 4Gi instead of 4G."""
 _ENDED_BY_GUARANTEED = ("PQ114", "PQ306")
 """Checks whose choice can be to make the pod Guaranteed, which throttles and reserves more: a person decides."""
 _TREE, _LARGEST_TREE = 1_000, 20_000
@@ -116,15 +116,17 @@ class _Trials:
         after = view.tried(pod, self._context)
         why_not = next(self._refutations(finding, after), None)
         if why_not is not None:
-            names = [finding.container] if finding.container else []
-            return replace(refuted(patch, Choice.RESOURCES, why_not), look_up=peak_usage(view.subject.namespace, names))
+            left = refuted(patch, Choice.RESOURCES, why_not)
+            return replace(left, look_up=view.peak_usage(left, finding.container))
         if finding.check == _IN_WRONG_UNIT or finding.consequence.effect is Effect.NOT_CREATED:
             return replace(patch, is_tried=True)  # there was no pod that could have cost less
         costs = tuple(costs_between(view, after))
         limited = [cost for cost in costs if cost.kind is CostKind.MEMORY_LIMIT]
         look_up = peak_usage(view.subject.namespace, [cost.container for cost in limited]) if limited else ""
-        # What a policy adds to an innocent edit is not written without being asked for.
-        on_request = patch.on_request or (bool(costs) and finding.check not in _MAY_COST)
+        # What costs something is for a person to decide, above all a new limit, at which a container is throttled or
+        # killed: also one that a policy adds to an innocent edit.
+        is_free = all(cost.kind is CostKind.RESERVATION and finding.check == _MAY_RESERVE for cost in costs)
+        on_request = patch.on_request or not is_free
         return replace(patch, is_tried=True, costs=costs, look_up=look_up, on_request=on_request)
 
     def with_guaranteed(self, finding: Finding) -> Patch:

@@ -24,8 +24,8 @@ _LARGEST_MACHINE = {CPU: 1920, MEMORY: 32 * _TI, EPHEMERAL_STORAGE: _PI}
 _SEVERAL_CORES, _MANY_CORES, _RARE_CORES = 20, 100, 448
 _ROUND = 5
 _BYTES_PER_CORE, _LEAST_BYTES_PER_CORE = 256 * _MI, 8 * _MI
-# Runtimes refuse less, or their own start does not survive it: Docker documents 6m.
-_LEAST_LIMIT_BYTES = 6 * _MI
+# A memory limit of so little in thousandths of a byte was meant in bytes; larger ones are sums that a program wrote.
+_LEAST_BYTES_IN_MILLI = 6 * _MI
 # No container runs in less than a mebibyte, and the kubelet counts no less than a thousandth of a core.
 _LEAST_NANOS = {CPU: NANOS // 1000, MEMORY: _MI * NANOS, EPHEMERAL_STORAGE: _MI * NANOS}
 # Readings outside of these are not what people write.
@@ -88,7 +88,7 @@ def is_implausible(stated: Stated, beside: ResourceRequirements, machines: Machi
     if is_too_little(name, amount):
         return True
     if name != CPU:
-        if name == MEMORY and stated.side == "limits" and amount.value < _LEAST_LIMIT_BYTES:
+        if stated.side == "limits" and amount.written.endswith("m") and amount.value < _LEAST_BYTES_IN_MILLI:
             return True
         return amount.nanos > _LARGEST_MACHINE[name] * NANOS and not machines.have(name, amount)
     if amount.nanos < _SEVERAL_CORES * NANOS or machines.have(name, amount):
@@ -160,9 +160,6 @@ def _likely_milli(amount: Quantity) -> list[str]:
 def _bytes(number: str, unit: str, amount: Quantity) -> tuple[list[str], bool]:
     if unit == "m" and "." not in number and int(number) >= _MI:
         return _likely_bytes(number), False  # bytes, with a unit that they do not have
-    if _LEAST_NANOS[MEMORY] <= amount.nanos < _LEAST_LIMIT_BYTES * NANOS:
-        larger = {"Mi": "Gi", "M": "G"}.get(unit)
-        return _likely_bytes(f"{number}{larger}") if larger else [], False
     if amount.nanos >= _LEAST_NANOS[MEMORY]:
         smaller = _SMALLER.get(unit[:1], "")
         return _likely_bytes(*(f"{number}{each}{unit[1:]}" for each in smaller)), False

@@ -42,7 +42,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Node, NodeStatus
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Container, ObjectMeta, Pod, PodStatus, QOSClass, Workload
 from podqos.model.quantity import Quantity
-from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
 from podqos.model.service import Service
 from podqos.policy.matching import matches
 from podqos.policy.subject import Subject
@@ -392,7 +392,7 @@ class View:
         if patch.is_complete and check.fix_on_request and check.id not in self.options.only:
             patch = replace(patch, on_request=True)
         if patch.needs_choice in _OF_USAGE:
-            patch = replace(patch, look_up=self._peak_usage(patch, container))
+            patch = replace(patch, look_up=self.peak_usage(patch, container))
         after = self._variant(repair.repaired()) if self.compares else None
         before = self._variant(repair.now)
         if before is not None or after is not None:
@@ -412,10 +412,12 @@ class View:
             )
         )
 
-    def _peak_usage(self, patch: Patch, container: str | None) -> str:
-        """Return what to look up before requests or limits are chosen."""
-        is_memory = all(path.endswith(".memory") for path in patch.paths)
-        resource = "memory" if is_memory else "cpu" if all(path.endswith(".cpu") for path in patch.paths) else ""
+    def peak_usage(self, patch: Patch, container: str | None) -> str:
+        """Return what to look up before requests or limits are chosen: what kubectl shows, so nothing for a disk."""
+        resources = {str(parse_path(path)[-1]) for path in patch.paths}
+        if resources == {EPHEMERAL_STORAGE}:
+            return ""
+        resource = next(iter(resources)) if resources in ({CPU}, {MEMORY}) else ""
         names = [container] if container else [container.name for container in self.pod.spec.containers]
         return peak_usage(self.subject.namespace, names, resource or "cpu and memory")
 
@@ -481,7 +483,7 @@ class View:
         spec, written = self.pod.spec, self.written.read()
         paths = [f"spec.containers[{index}]" for index in range(len(spec.containers))]
         paths += [f"spec.initContainers[{index}]" for index in range(len(spec.init_containers))]
-        return [(path, _at(written, self.at(path))) for path in paths]
+        return [(path, at_path(written, self.at(path))) for path in paths]
 
     def _variant(self, pod: Pod | None) -> Pod | None:
         if pod is None:
@@ -519,7 +521,7 @@ class View:
         return standing(pod, qos_class, pod.spec.priority or 0, self.context)
 
 
-def _at(value: Plain, path: str) -> Plain:
+def at_path(value: Plain, path: str) -> Plain:
     """Return what stands at a path of an object; None where nothing does."""
     for step in parse_path(path):
         if isinstance(step, int):

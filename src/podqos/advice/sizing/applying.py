@@ -15,7 +15,7 @@ from podqos.advice.sizing.bounds import BoundedAmount
 from podqos.advice.sizing.coverage import NO_COVERAGE, Coverage
 from podqos.advice.sizing.matrix import BurstPattern, PriorityTier, Recommendation
 from podqos.advice.sizing.memory_need import USUAL, Caution, MemoryNeed
-from podqos.advice.sizing.runtime_settings import RuntimeChange
+from podqos.advice.sizing.runtime_settings import ProgramSetting
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Risk, Sizing, UsageHistory, size
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.policy import PriorityClass
@@ -46,8 +46,8 @@ class ContainerAdvice(Struct, frozen=True, rename="camel"):
     """How much memory it will need, and why; null where nothing was measured."""
     bounded: tuple[BoundedAmount, ...] = ()
     """Amounts that a LimitRange or a VerticalPodAutoscaler holds to something else than usage asks for."""
-    runtime_changes: tuple[RuntimeChange, ...] = ()
-    """Heaps and the like that have to change with the memory limit."""
+    setting: ProgramSetting | None = None
+    """The heap or the like for which the memory limit has to leave room; null where there is none."""
 
 
 class PodAdvice(Struct, frozen=True):
@@ -150,5 +150,6 @@ def _is_unsized(sizing: Sizing, qos_class: QOSClass, *, is_init: bool) -> bool:
     if qos_class is QOSClass.GUARANTEED:
         return any(name not in resources.limits for name in QOS_RESOURCES)
     if qos_class is QOSClass.BURSTABLE:
-        return not is_init and any(name not in resources.requests for name in QOS_RESOURCES)
+        # A limit is also the request, where none is written.
+        return not is_init and any(name not in {**resources.limits, **resources.requests} for name in QOS_RESOURCES)
     return False

@@ -15,7 +15,7 @@ class Untried(StrEnum):
     NO_NODES = "NoNodes"
     """No nodes were given: pods ran one by one, where nothing but their own limits can stop them."""
     NO_SAMPLES = "NoSamples"
-    """Nothing was measured: it is taken to use what it requests, all the time."""
+    """The memory of a container was not measured: taken to be what it requests, which tests nothing."""
     NO_TIMES = "NoTimes"
     """Samples without times: they count as a minute apart, those of all pods at once."""
     NEED_UNKNOWN = "NeedUnknown"
@@ -33,6 +33,8 @@ class Reason(StrEnum):
     EVICTED = "Evicted"
     THROTTLED = "Throttled"
     """For longer than before."""
+    FOUND = "Found"
+    """The checks find a warning or an error that they do not find now."""
 
 
 class Fate(Struct, frozen=True, rename="camel"):
@@ -73,36 +75,6 @@ class WorkloadTrial(Struct, frozen=True, rename="camel"):
     """The same in words."""
 
 
-class PoolNeed(Struct, frozen=True, rename="camel"):
-    """Nodes that are alike, and how many of them are needed."""
-
-    pool: str
-    nodes: int
-    cpu_milli: int | None
-    memory_bytes: int | None
-    needed_before: int | None = None
-    """With the workloads as they are; null where it was not tried."""
-    needed: int | None = None
-    """With the workloads as advised; more than ``nodes``: so many are missing."""
-
-    @property
-    def spared(self) -> int:
-        """How many of the nodes at hand the advice makes unnecessary; below zero, how many it needs more."""
-        if self.needed is None or self.needed_before is None:
-            return 0
-        return min(self.nodes, self.needed_before) - self.needed if self.needed <= self.nodes else 0
-
-
-class PoolScore(Struct, frozen=True, rename="camel"):
-    """What the kernel goes by on the nodes of a pool: the same requests mean more on a smaller machine."""
-
-    pool: str
-    memory_bytes: int
-    before: int | None
-    """The highest oom_score_adj of the workload's containers; null for a workload that does not exist yet."""
-    after: int
-
-
 class AdviceTrial(Struct, frozen=True, rename="camel"):
     """How all of the advice together fared."""
 
@@ -113,7 +85,6 @@ class AdviceTrial(Struct, frozen=True, rename="camel"):
     after: Fate
     replayed_seconds: float | None
     """How long the recording is; null where nothing was measured."""
-    pools: tuple[PoolNeed, ...] = ()
     pending: dict[str, int] = {}
     """Workloads of which more pods than now find no node, and how many do not."""
     untried: tuple[Untried, ...] = ()

@@ -17,6 +17,7 @@ from podqos.model.quantity import Quantity
 from podqos.naming import published
 from podqos.objects.kubelet_node import DEFAULT_KUBELET
 from podqos.survival.counterfactual.counterfactual import PodChange
+from podqos.words.counterfactual import FATES
 from podqos.words.unknowns import how_to_know, how_to_know_usage, unknown_text, unknown_usage
 
 
@@ -59,6 +60,7 @@ def _safest(
     reasons: dict[str, str] = {}
     withheld: WithheldChange | None = None
     is_unmeasured = False
+    when = "" if page.source.scenario is None else " as the scenario begins"
     ways: dict[str, list[SaferEdit]] = {}
     for by, pod in _first_pods(node, growth):
         at, entry, found = page.found(pod, node.name)
@@ -77,7 +79,8 @@ def _safest(
         else:
             if pod not in ways:
                 ways[pod] = list(ways_to_save(saved))
-            best = min((way for way in ways[pod] if way.tries and _helps(way, by)), key=_danger, default=None)
+            tried = [way for way in ways[pod] if way.tries and way.remedy is not None and by not in way.still_first]
+            best = min((way for way in tried if not way.still_first), key=_danger, default=None)
             if best is not None and best.change is PodChange.PRIORITY and best.first_in_both:
                 # Who matters more is not for podqos to say.
                 other = f"{best.first_in_both} would be evicted and OOM-killed first"
@@ -86,9 +89,9 @@ def _safest(
                 is_running = found.workload.is_stored and page.source.scenario is None
                 return _fix(pod, by, best, is_running=is_running), "", None
             else:
-                change = withheld_change(saved, by)
+                change = next((_in_part(way) for way in tried), None) or withheld_change(saved, by)
                 nothing = f"No change to its manifest that was tried protects {pod}."
-                reasons.setdefault(pod, nothing if change is None else f"No safe fix for {pod}. {change.text}")
+                reasons.setdefault(pod, nothing if change is None else f"No safe fix for {pod}{when}. {change.text}")
                 withheld = change if withheld is None and change is not None and change.tries else withheld
     how = how_to_know_usage(is_cluster=page.source.cluster is not None) if is_unmeasured else ""
     return None, " ".join((*reasons.values(), *filter(None, (how,)))), withheld
@@ -110,23 +113,22 @@ def _first_pods(node: PageNode, growth: GrowthAnswer | None) -> Iterator[tuple[B
             yield by, pod
 
 
-def _helps(way: SaferEdit, by: By) -> bool:
-    """Whether the pod is no longer first in an order."""
-    after = way.after
-    return after.kill_place != 1 if by is By.KERNEL else bool(after.spared) or after.eviction_place != 1
+def _in_part(way: SaferEdit) -> WithheldChange:
+    """Return a change that leaves the pod first in an order."""
+    assert way.remedy is not None
+    still = " and ".join(FATES[by] for by in way.still_first)
+    return WithheldChange(f"{way.remedy.change}: {way.remedy.effect}; but it is still {still} first.", way.tries)
 
 
-def _danger(way: SaferEdit) -> tuple[bool, bool, int]:
-    """Return what ways are compared by: still first somewhere, a priority, which may preempt, and what is reserved."""
-    after = way.after
-    is_first = (after.eviction_place == 1 and not after.spared) or after.kill_place == 1
+def _danger(way: SaferEdit) -> tuple[bool, int]:
+    """Return what ways are compared by: a priority, which may preempt, and what is reserved."""
     reserved = sum(
         Quantity.parse(amount).value
         for edit in way.tries
         for name, amount in edit.requests.items()
         if name == "memory" and amount is not None
     )
-    return is_first, way.change is PodChange.PRIORITY, reserved
+    return way.change is PodChange.PRIORITY, reserved
 
 
 def _fix(pod: str, by: By, way: SaferEdit, *, is_running: bool) -> AnswerFix:
@@ -140,6 +142,11 @@ def _unknowns(page: ShownSource, node: PageNode) -> Iterator[Unknown]:
     if state is None:
         return
     is_cluster = page.source.cluster is not None
+    if page.source.scenario is not None:
+        yield Unknown(
+            "This is the node as the scenario begins.",
+            "See the Run view for who dies later, and what would have saved it then.",
+        )
     for assumption in state.resting_on(state.kubelet or DEFAULT_KUBELET, page.nodes.profile):
         text = unknown_text(assumption)
         if text:

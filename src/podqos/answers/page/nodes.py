@@ -33,7 +33,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
-from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.model.stats import ContainerStats, MemoryStats, PodReference, PodStats
 from podqos.naming import published
 from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, kubelets_among
@@ -308,7 +308,11 @@ def _stats(pod: Pod, containers: Sequence[ContainerUsage]) -> PodStats:
     """Return what the kubelet measures of a pod."""
     reference = PodReference(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
     working_set_bytes = sum(container.working_set_bytes for container in containers)
-    return PodStats(reference, memory=MemoryStats(working_set_bytes=working_set_bytes))
+    each = tuple(
+        ContainerStats(container.name, memory=MemoryStats(working_set_bytes=container.working_set_bytes))
+        for container in containers
+    )
+    return PodStats(reference, memory=MemoryStats(working_set_bytes=working_set_bytes), containers=each)
 
 
 def _divided(status: NodeStatus, state: NodeState) -> NodeStatus:

@@ -71,6 +71,8 @@ class SaferEdit(Struct, frozen=True, rename="camel"):
     """Who is first in both orders with it."""
     first_in_both: str = ""
     """The pod that is then evicted and OOM-killed first; empty where these are two."""
+    still_first: tuple[By, ...] = ()
+    """In whose orders the pod itself is first all the same."""
 
 
 class WithheldChange(Struct, frozen=True, rename="camel"):

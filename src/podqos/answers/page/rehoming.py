@@ -15,19 +15,18 @@ from podqos.answers.node_state import NodeState
 from podqos.answers.page.nodes import PageNode
 from podqos.answers.page.shown import ShownSource
 from podqos.answers.page.what_if import MovedPod, PreemptedPod, ResizeWait
+from podqos.answers.place import surroundings_of
 from podqos.errors import InvalidManifest
 from podqos.model.node import PODS
 from podqos.model.pod import Pod
-from podqos.model.policy import Namespace
 from podqos.model.resources import MEMORY
-from podqos.model.service import Service
 from podqos.model.snapshot import PodUsage
 from podqos.naming import published
 from podqos.placement.demand import Amounts, counted, demand_of
 from podqos.placement.fit import lacking
 from podqos.placement.outcome import Placement, Status
-from podqos.placement.place import PlacementSurroundings, place_views
-from podqos.placement.pod_view import PodView, Views
+from podqos.placement.place import place_views
+from podqos.placement.pod_view import PodView
 from podqos.placement.reasons import Insufficient
 from podqos.survival.drift.resizing import Resizing, resizing
 from podqos.words.placement import refusal_message
@@ -141,8 +140,9 @@ class _Move:
 
     def _place(self) -> Placement:
         page, profile, objects = self._page, self._page.nodes.profile, self._page.nodes.objects
-        services = objects.of(Service)
-        made, known = Views(profile, services), page.views
+        nodes = (node.node for node in page.nodes.nodes.values() if is_known(node))
+        surroundings = surroundings_of(objects, nodes, profile)
+        made, known = surroundings.views, page.views
         views: dict[int, PodView] = {}
         bare = set()
         for name, state in self._states.items():
@@ -152,13 +152,6 @@ class _Move:
                 views[id(view.pod)] = view
                 if not page.workload_of(state, pod):
                     bare.add(pod.key)
-        surroundings = PlacementSurroundings(
-            tuple(node.node for node in page.nodes.nodes.values() if is_known(node)),
-            {namespace.metadata.name: namespace.metadata.labels for namespace in objects.of(Namespace)},
-            tuple(budget for _, budget in objects.disruption_budgets()),
-            profile,
-            services,
-        )
         pods = [view.pod for view in views.values()]
         return place_views((views[id(pod)] for pod in pods), surroundings, bare=bare)
 

@@ -1,8 +1,7 @@
 """What saves a pod: each way is found by deciding again on its node, and tried as the what-if that a visitor can open.
 
-The rules are those of ``check --fix`` and ``advise``: amounts have headroom above what is in use, no CPU limit is
-added, what is edited is the object that made the pod, and what it costs is said. Where it is not known what a pod uses,
-no amount is offered.
+The amounts are those of ``podqos rank``. No CPU limit is added, what is edited is the object that made the pod, and
+what it costs is said. Where it is not known what a pod uses, no amount is offered.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ from math import inf
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.sizing.matrix import BurstPattern
-from podqos.advice.sizing.sizing import UsageHistory, size
 from podqos.agent.journal import By
+from podqos.answers.node_state import NodeState
 from podqos.answers.page.edits import PodEdit
 from podqos.answers.page.fix_target import fix_target, written_fields
 from podqos.answers.page.nodes import PageNode
@@ -27,13 +25,13 @@ from podqos.answers.page.what_if_engine import WhatIfEngine
 from podqos.answers.remedies import ranked_now, turns, worded
 from podqos.errors import InputError
 from podqos.manifest.plain import parse_path
-from podqos.model.pod import Pod, QOSClass
-from podqos.model.resources import CPU, MEMORY
+from podqos.model.pod import Pod
+from podqos.model.resources import CPU
 from podqos.model.snapshot import PodUsage
 from podqos.objects.objects import FoundWorkload
 from podqos.qos.edits import Edit
 from podqos.survival.counterfactual.counterfactual import Counterfactual, PodChange
-from podqos.survival.counterfactual.pod_changes import resources_of
+from podqos.survival.counterfactual.turn import Turn
 from podqos.words.counterfactual import Saving, tried_effect
 from podqos.words.first_deaths import first_then
 
@@ -78,21 +76,27 @@ def ways_to_save(pod: PodToSave) -> Iterator[SaferEdit]:
             if not counterfactual.saves or _adds_cpu_limit(counterfactual):
                 continue
             if counterfactual.change is PodChange.LESS:
-                later = _later(pod.now, counterfactual.decision.place - 1 - turn.ahead, by)
-                less = worded(counterfactual, by, turn, state)
+                later = _later(pod.now, counterfactual.decision.place - turn.place, by)
+                less = _worded(pod, counterfactual, by, turn, state)
                 ways.append(SaferEdit(PodChange.LESS, (), None, later, by, less))
                 continue
-            for amended in _with_headroom(pod, counterfactual):
-                tried = _tried(pod, amended)
-                if tried is not None:
-                    ways.append(_way(pod, amended, tried, worded(amended, by, turn, state), by))
-                    break
+            tried = _tried(pod, counterfactual)
+            if tried is not None:
+                ways.append(_way(pod, counterfactual, tried, _worded(pod, counterfactual, by, turn, state), by))
     offered: list[tuple[PodChange, tuple[Edit, ...]]] = []
     for way in sorted(ways, key=lambda way: way.change is PodChange.LESS):
         # What saves it from both is offered once.
         if not way.edits or (way.change, way.edits) not in offered:
             yield way
         offered.append((way.change, way.edits))
+
+
+def _worded(pod: PodToSave, counterfactual: Counterfactual, by: By, turn: Turn, state: NodeState) -> Saving:
+    """Return a way to save a pod as ``podqos rank`` tells it; of a scenario, with the time that it is about."""
+    told = worded(counterfactual, by, turn, state)
+    if pod.page.source.scenario is None:
+        return told
+    return replace(told, rests_on=(*told.rests_on, "the usage with which the scenario begins"))
 
 
 def withheld_changes(pod: PodToSave, ways: Sequence[SaferEdit]) -> Iterator[WithheldChange]:
@@ -123,40 +127,6 @@ def withheld_change(pod: PodToSave, by: By) -> WithheldChange | None:
 def _adds_cpu_limit(counterfactual: Counterfactual) -> bool:
     """Whether a change limits CPU where nothing does: that throttles for as long as the pod runs."""
     return any(edit.replaces is None and edit.path.endswith(f".limits.{CPU}") for edit in counterfactual.edits)
-
-
-def _with_headroom(pod: PodToSave, counterfactual: Counterfactual) -> Iterator[Counterfactual]:
-    """Yield a change with what ``advise`` reserves for what is in use, and then as little as is enough.
-
-    Nothing where it has amounts and it is not known what the pod uses.
-    """
-    if counterfactual.change is PodChange.PRIORITY:
-        yield counterfactual
-        return
-    if not pod.is_measured:
-        return
-    if counterfactual.change is PodChange.REQUEST:
-        raised = tuple(_raised(pod, edit) for edit in counterfactual.edits)
-        if raised != counterfactual.edits:
-            amount = next((edit.value.value for edit in raised if edit.value is not None), counterfactual.amount)
-            yield replace(counterfactual, amount=amount, edits=raised)
-    yield counterfactual
-
-
-def _raised(pod: PodToSave, edit: Edit) -> Edit:
-    """Return a line with the request that ``advise`` would write for what the replicas use now, if that is more."""
-    name = _container(pod.pod, edit)
-    used = [
-        sum(usage.working_set_bytes for usage in entry.containers if name in {"", usage.name})
-        for _, entry in pod.page.alike(pod.node, pod.entry)
-    ]
-    stated = pod.pod.spec.resources if not name else resources_of(pod.pod, name)
-    if edit.value is None or stated is None or not any(used):
-        return edit
-    sized = size(UsageHistory(tuple(used)), QOSClass.BURSTABLE, BurstPattern.STEADY, stated)
-    wanted = sized.resources.requests[MEMORY]
-    limit = stated.limits.get(MEMORY, wanted)
-    return replace(edit, value=max(edit.value, min(wanted, limit)))
 
 
 def _container(pod: Pod, edit: Edit) -> str:
@@ -222,6 +192,7 @@ def _way(pod: PodToSave, counterfactual: Counterfactual, tried: _Tried, remedy: 
         tries=tried.edits,
         then=first_then(evicted, killed),
         first_in_both=evicted if evicted is not None and evicted == killed else "",
+        still_first=tuple(by for by, first in ((By.KUBELET, evicted), (By.KERNEL, killed)) if first == pod.pod.key),
     )
 
 

@@ -46,6 +46,7 @@ from podqos.reading.gathering import existing_files
 from podqos.reading.loading import load
 from podqos.report.admission import lines
 from podqos.wording import counted
+from podqos.words.admission import OTHER_FIELDS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,6 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
         doubles=Severity.ERROR,
         progress=progress_line("reading file"),
         stated=stated_classes(arguments),
+        version=profile_of(arguments).version,
         kinds=configured_kinds(inputs.paths),
     )
     objects = select(objects, selection)
@@ -137,6 +139,8 @@ def _print(tally: AdmissionTally, admitting: AdmissionRun, arguments: argparse.N
             print_csv(lines.CSV_HEADER, map(lines.csv_row, reports), has_header=style.has_headers)
         case notation:
             print_value(admitting.whole(reports), notation)
+    if arguments.output in {"text", "table"} and tally.workloads:
+        print_lines([OTHER_FIELDS], style)
     if arguments.output not in {"json", "yaml"}:
         say_assumptions(admitting.assumptions)
 
@@ -145,19 +149,19 @@ class AdmissionTally:
     """The totals of all files."""
 
     def __init__(self) -> None:
-        self._workloads = 0
+        self.workloads = 0
         self._findings = 0
 
     def counting(self, reports: Iterable[AdmissionReport]) -> Iterator[AdmissionReport]:
         """Pass the reports on and count them."""
         for item in reports:
-            self._workloads += 1
+            self.workloads += 1
             self._findings += item.is_finding
             yield item
 
     def close(self, objects: Objects, errors: int, *, resizes: bool = False) -> int:
         """Print in one line what was left out, and return the exit code."""
-        found = self._workloads
+        found = self.workloads
         in_vain = (
             other
             for other in objects.others

@@ -1,19 +1,18 @@
 """Advise QoS class and priority of workloads by what they do, and requests and limits by what they used.
 
 Describe a workload with annotations (podqos.dev/latency-sensitive, restart-cost, burst-pattern, keeps-state,
-slow-start), in a file (--describe), or by answering questions (--ask). With --usage, requests and limits are sized
+slow-start), or in a file (--describe). With --usage, requests and limits are sized
 from samples: CSV or JSON with pod, container, memory, cpu, oomKills, or the output of Prometheus' /api/v1/query_range.
 --prometheus URL queries them. A workload without a description keeps its class, and only its sizes are advised.
 
---node advises kubelet settings instead: reservations, eviction thresholds and grace periods, as a
-KubeletConfiguration.
+Settings of a kubelet: `podqos thresholds --advise`.
 
 Advice is tested first: the advised pods are admitted, placed on the nodes in the files (or --nodes), and run with the
 recorded usage. If a pod would be OOM-killed, evicted or throttled for longer than today, its sizes are raised, or the
-advice is dropped. --goal covers all workloads at once, with or without usage: what changes, what it costs (--price),
-which pods would be pending.
+advice is dropped. --goal covers all workloads at once, with or without usage: what changes,
+and which pods would be pending.
 
--o text prints a table and then the reasons, csv the table, html both as a page. -o manifests prints whole objects, -o
+-o text prints a table and then the reasons, csv the table. -o manifests prints whole objects, -o
 patch only what changes (for kustomize, and for kubectl patch --patch-file). --patch prints patches for a tool, and
 --apply-to edits the manifests.
 
@@ -25,7 +24,7 @@ from __future__ import annotations
 import argparse
 
 from podqos.cli import options
-from podqos.cli.commands.advise_options import add_node_options, add_trial_options, add_writing_options
+from podqos.cli.commands.advise_options import add_trial_options, add_writing_options
 from podqos.cli.output import add_output_options
 from podqos.cli.prometheus import add_prometheus_options
 from podqos.cli.selecting import add_manifest_options
@@ -35,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos advise``."""
     add_manifest_options(parser)
     parser.add_argument("--describe", metavar="FILE", help="workload descriptions in YAML")
-    parser.add_argument("--ask", action="store_true", help="ask in the terminal about workloads without a description")
     parser.add_argument("--usage", metavar="FILE", help="container usage over time: CSV, JSON or Prometheus output")
     parser.add_argument(
         "--cpu-usage",
@@ -47,27 +45,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_kubelet_option(parser)
     add_trial_options(parser)
     add_writing_options(parser)
-    add_node_options(parser)
     options.add_version_option(parser)
     add_output_options(
         parser,
-        ("text", "manifests", "patch", "json", "yaml", "csv", "html", "name"),
+        ("text", "manifests", "patch", "json", "yaml", "csv", "name"),
         "podqos.answers.advice:AdviceReport",
-    )
-    parser.add_argument(
-        "-v",
-        "--verbose",
-        action="store_true",
-        help="with -o text: also show what restarts, the order of steps, and how to roll back",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Advise, print, and return the exit code."""
-    if arguments.node:
-        from podqos.cli.commands.advise_node import run_for_node
-
-        return run_for_node(arguments)
     from podqos.cli.commands.advise_run import run_for_workloads
 
     return run_for_workloads(arguments)

@@ -5,18 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 from podqos.advice.sizing.description import DescribedWorkload, read_descriptions
 from podqos.advice.sizing.goals import Goal
 from podqos.answers.advice import AdviceReport
-from podqos.answers.advice_effects import Prices
 from podqos.answers.advice_ground import without_owned
 from podqos.answers.advise import AdviceRequest, advise, advised_manifests
 from podqos.answers.advised_edits import PatchTool, edited_files, tool_patches
 from podqos.cli import options
-from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.cli.cluster import arguments_name_cluster, profile_of
 from podqos.cli.counted_nodes import node_count
 from podqos.cli.inputs import given_files, read_objects
@@ -32,7 +29,6 @@ from podqos.reading.files import read_bytes
 from podqos.reading.written_files import replace_file
 from podqos.report.advice.lines import text
 from podqos.report.advice.table import csv_rows
-from podqos.report.text.style import Style
 from podqos.wording import counted, listed
 from podqos.words.edits import reason_words
 
@@ -48,19 +44,19 @@ def run_for_workloads(arguments: argparse.Namespace) -> int:
     read_metrics(arguments)
     inputs = given_files(arguments, "advise", in_order_of_apply=True, declared=True) if has_files else Inputs([])
     profile = profile_of(arguments)
-    objects = read_objects(inputs, options.stated_classes(arguments), selection_of(arguments))
+    objects = read_objects(
+        inputs, options.stated_classes(arguments), selection_of(arguments), version=profile_of(arguments).version
+    )
     try:
         samples, assumptions = usage_of(arguments, objects)
         request = AdviceRequest(
             samples=samples,
             descriptions=descriptions,
-            describe=ask_description if arguments.ask else None,
             assumptions=assumptions,
             node_memory_bytes=arguments.node_memory,
             kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
             profile=profile,
             goal=None if arguments.goal is None else Goal(arguments.goal),
-            prices=None if arguments.price is None else Prices(*arguments.price),
             node_count=node_count(arguments),
             node_capacity=arguments.node_capacity or {},
         )
@@ -85,30 +81,16 @@ def run_for_workloads(arguments: argparse.Namespace) -> int:
         _warn(report)
         say_assumptions(report.assumptions)
     else:
-        lines = partial(_lines, output=arguments.output, verbose=arguments.verbose)
-        emit(report, arguments, lines, csv_rows, _names)
+        emit(report, arguments, text, csv_rows, _names)
     if unwritten:
         return 3
     return 2 if errors else 0
 
 
-def _lines(report: AdviceReport, style: Style, output: str, *, verbose: bool) -> Iterable[str]:
-    if output == "html":
-        from podqos.report.advice.html import html
-
-        return html(report)
-    return text(report, style, verbose=verbose)
-
-
 def _descriptions(arguments: argparse.Namespace) -> tuple[DescribedWorkload, ...]:
-    if arguments.ask:
-        check_terminal()
-    if arguments.describe is not None:
-        return read_descriptions(arguments.describe, read_bytes(arguments.describe))
-    if arguments.ask and not arguments.files and not arguments.kustomize:
-        name = ask_name()
-        return (DescribedWorkload(name, ask_description(name)),)
-    return ()
+    if arguments.describe is None:
+        return ()
+    return read_descriptions(arguments.describe, read_bytes(arguments.describe))
 
 
 def _names(report: AdviceReport) -> Iterator[str]:

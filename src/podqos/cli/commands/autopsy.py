@@ -64,7 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-f", "--filename", metavar="FILE|DIR", action="append", default=[], help=f"{about}; may be repeated"
     )
-    options.add_recursive_option(parser)
     parser.add_argument("-n", "--namespace", metavar="NAME", help="the pod's namespace (default: the context's)")
     about = f"rows to show of each ranking (default: {MOST_SHOWN})"
     parser.add_argument("--top", metavar="N", type=_count, default=MOST_SHOWN, help=about)
@@ -109,8 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     if STDIN in arguments.files and sys.stdin.isatty():
         print("podqos: paste a log or the output of kubectl, then press Ctrl-D", file=sys.stderr)
     viewer = "" if arguments.html is None else _viewer()
-    is_everything = not (pod or arguments.filename or arguments_name_cluster(arguments))
-    found, logs = told_apart(arguments.logs, is_everything=is_everything)
+    found, logs = told_apart(arguments.logs)
     cluster, of_nodes = scene_of(arguments, pod)
     files = object_files(arguments, Inputs(found))
     objects = objects_of(files, cluster)
@@ -123,7 +121,6 @@ def run(arguments: argparse.Namespace) -> int:
         kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
         growth_bytes_per_second=arguments.growth,
         profile=profile_of(arguments),
-        left_out=files.left_out,
         read=read_before(arguments, files, logs),
     )
     namespace = arguments.namespace or ""

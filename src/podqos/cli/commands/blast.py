@@ -39,7 +39,7 @@ from podqos.sim.blast import BlastRadius, ImpossibleUsage
 from podqos.sim.variation import KUBERNETES_VERSION, Parameter, Variation
 
 _OF_NODES = (
-    "files", "kustomize", "render", "values", "set", "helm_args", "kustomize_args", "usage", "stats", "pods",
+    "files", "kustomize", "render", "usage", "stats", "pods",
     "snapshot", "context", "kubeconfig", "all_namespaces", "node", "node_memory", "system_memory", "config", "priority",
     "runtime_class",
 )  # fmt: skip
@@ -103,7 +103,7 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
         )
         return radius, errors
     if selection_of(arguments) is not None:
-        raise InvalidOption("a scenario and -n, -l, --kind, --name cannot be combined")
+        raise InvalidOption("a scenario and -n, -l cannot be combined")
     _refuse_beside_scenario(arguments)
     version = arguments.kubernetes_version
     variation = None

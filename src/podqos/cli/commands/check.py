@@ -28,11 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_manifest_options(parser)
     add_output_options(
         parser,
-        ("table", "json", "yaml", "name", "sarif", "github", "junit", "html"),
+        ("table", "json", "yaml", "name", "sarif", "github", "junit"),
         "podqos.answers.findings:CheckReport",
         (
             "table: for people; json, yaml: everything; sarif: for code scanning; github: annotations on a pull "
-            "request; junit: for CI servers; html: a page"
+            "request; junit: for CI servers"
         ),
     )
     parser.add_argument(
@@ -61,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--only",
         "CHECK",
         (
-            "run only these checks, by id or name; --fix then also applies fixes that rest on a rule of thumb "
-            "(PQ105) or another object's policy (PQ201)"
+            "run only these checks, by id or name; --fix then also applies fixes with a cost, such as a CPU limit "
+            "(PQ101), or that rest on a rule of thumb (PQ105) or another object's policy (PQ201)"
         ),
     )
     fixes.add_argument(
@@ -85,6 +85,8 @@ def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
     options.add_list_option(cluster, "--policies", "FILE|DIR", f"{about}but are not checked themselves")
     about = "workloads of -f with new resources, to check an in-place resize"
     options.add_list_option(cluster, "--resize", "FILE|DIR", about)
+    about = "what the pods of --resize use now, as for podqos rank: no memory limit can be lowered below that"
+    cluster.add_argument("--usage", metavar="FILE", help=about)
     about = "add the sidecars of an injector to every pod: istio, linkerd or vault"
     options.add_list_option(cluster, "--inject", "NAME", about)
     options.add_node_memory_option(cluster, "a node's memory")

@@ -24,17 +24,17 @@ from podqos.answers.findings import CheckReport
 from podqos.cli import options
 from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments, profile_of
 from podqos.cli.inputs import refuse_scenarios, stored_policies
+from podqos.cli.options import rendering_of
 from podqos.cli.output import emit, object_name, print_file, say_assumptions
 from podqos.cli.problems import print_problems
 from podqos.cli.progress import progress_line
-from podqos.cli.rendering import rendering_of
 from podqos.cli.selecting import say_left_out, selection_of
 from podqos.cli.terminal import style_of
 from podqos.controls import own
 from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.check import run_checks
-from podqos.library.many_files import over_cores
+from podqos.library.parallel import over_cores
 from podqos.manifest.encoding import json_bytes
 from podqos.model.profile import parse_version
 from podqos.objects.files import STDIN, InputFile, Inputs
@@ -47,7 +47,7 @@ from podqos.reading.files import read_bytes
 from podqos.reading.gathering import existing_files, manifest_files
 from podqos.reading.loading import LoadRequest, load_all
 from podqos.report.text.style import Style
-from podqos.wording import counted
+from podqos.wording import counted, listed
 
 if TYPE_CHECKING:
     from podqos.answers.scores import NamespaceScores
@@ -80,6 +80,8 @@ class CheckRun:
                     read_kubelet(kubelet, read_bytes(kubelet))
         if [*given, *arguments.policies, *arguments.resize].count(STDIN) > 1:
             raise InvalidOption("standard input can be read only once", where=STDIN, fix="use files for the rest")
+        if arguments.usage is not None and not arguments.resize:
+            raise InvalidOption("only a resize is compared with usage", where="--usage", fix="add --resize FILE")
         refuse_scenarios(given)
         if arguments.stdin_filename is not None and STDIN not in given:
             raise InvalidOption("standard input is not read", where="--stdin-filename", fix="add -f -")
@@ -155,6 +157,9 @@ class CheckRun:
         if text := count_not_judged(checked.objects.unjudged):
             print(text, file=sys.stderr)
         if has_errors:
+            unread = checked.unread
+            files = listed(unread) if len(unread) <= _STALE_SHOWN else counted(len(unread), "file")
+            print(f"not checked, or not all of it: {files}", file=sys.stderr)
             return 2
         if not checked.subjects:
             others = checked.objects.left_out
@@ -205,6 +210,7 @@ class CheckRun:
         request = LoadRequest(
             policies=(policies, *(() if self._stored is None else (self._stored,))),
             stated=options.stated_classes(arguments),
+            version=self._options.profile.version,
             kinds=self._config.configuration.kinds,
             selection=selection_of(arguments),
             keeps_texts=False,
@@ -215,6 +221,7 @@ class CheckRun:
             self._options,
             self._gate,
             resized=load_all((resized,), replace(request, policies=(), stated=())),
+            usage=arguments.usage,
             progress=progress,
             tries_all=bool(arguments.fix or arguments.diff or arguments.patch_format),
         )
@@ -327,11 +334,6 @@ def _lines(
             from podqos.report.check.github import github
 
             return (own("::") + command[2:] for command in github(report, checked.problems, verbose=verbose))
-        case "html":
-            from podqos.library.check_examples import good_example
-            from podqos.report.check.html import html
-
-            return html(report, good_example)
         case "junit":
             from podqos.report.check.junit import junit
 

@@ -16,7 +16,6 @@ from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.problems import print_problems
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.library.cpu import cpu
-from podqos.model.resources import CPU
 from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.kubelet_node import Kubelet
 from podqos.report.survival.cpu import csv_rows, table
@@ -25,9 +24,9 @@ from podqos.report.survival.cpu import csv_rows, table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos cpu``."""
     add_manifest_options(parser)
-    about = "the node's cores; daemons use what --kubelet-config reserves (default: this machine's cores)"
+    about = "the node's cores; daemons use what --kubelet-config reserves (default: from the Node, or 16)"
     options.add_value_option(parser, "--cores", _cores, about, "N")
-    parser.add_argument("--node", metavar="NAME", help="use the pods of this node, if there are several")
+    parser.add_argument("--node", metavar="NAME", help="use this node and its pods, if there are several")
     options.add_cgroup_option(parser)
     options.add_kubelet_option(parser)
     options.add_version_option(parser)
@@ -39,14 +38,16 @@ def run(arguments: argparse.Namespace) -> int:
     node_argument(arguments)
     cluster = cluster_of(arguments, node_part(arguments))
     inputs = given_files(arguments, "divide the CPU among", in_order_of_apply=True)
-    objects = read_objects(inputs, options.stated_classes(arguments), selection_of(arguments))
+    objects = read_objects(
+        inputs, options.stated_classes(arguments), selection_of(arguments), version=profile_of(arguments).version
+    )
     kubelet = options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version) or _kubelet(
         cluster, arguments.node
     )
     try:
         report = cpu(
             objects,
-            cores=arguments.cores or _node_cores(cluster, arguments.node, kubelet),
+            cores=arguments.cores,
             node=arguments.node,
             kubelet=kubelet,
             cgroup_version=arguments.cgroup,
@@ -62,14 +63,7 @@ def _cores(text: str, option: str) -> Fraction:
     return Fraction(options.milli_option(text, option), 1000)
 
 
-def _node_cores(cluster: ClusterSnapshot | None, node: str | None, kubelet: Kubelet | None) -> Fraction | None:
-    """Return the cores of a node; only the allocatable ones if its kubelet's reservations are unknown."""
-    if cluster is None or node not in cluster.nodes:
-        return None
-    status = cluster.nodes[node].status
-    cores = (status.allocatable if kubelet is None else status.capacity).get(CPU)
-    return None if cores is None else Fraction(cores.milli_value, 1000)
-
-
 def _kubelet(cluster: ClusterSnapshot | None, node: str | None) -> Kubelet | None:
+    if cluster is not None and node is None and len(cluster.nodes) == 1:
+        (node,) = cluster.nodes
     return None if cluster is None or node is None else cluster.kubelet(node)

@@ -67,13 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
         peak_bytes=story.peak_bytes(accident.scenario, finding),
     )
     program = program_name()
+    runs = (f"{program} simulate {scenario}" for scenario in (ACCIDENT, UNDERSIZED, FIXED))
     _print(_path_lines(style), end="")
-    _print(story.platform_lines(incident, style))
-    _print(story.finding_part(incident, f"{program} check {_quoted(manifest)}", style))
-    _print(story.accident_lines(incident, f"{program} simulate {ACCIDENT}", style))
-    _print(story.undersized_lines(incident, f"{program} simulate {UNDERSIZED}", style))
-    _print(story.fixed_lines(incident, f"{program} simulate {FIXED}", style))
-    _print(story.outcome_lines(incident, style))
+    for part in story.story(incident, (f"{program} check {_quoted(manifest)}", *runs), style):
+        _print(part)
     _print([*_page_lines(accident, style), *_own_files(style)], end="")
     return EXIT_OK
 

@@ -19,9 +19,9 @@ from podqos.admission.injectors import INJECTORS
 from podqos.answers.drift import DriftReport
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, cluster_of, profile_of
+from podqos.cli.options import rendering_of
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.problems import print_problems
-from podqos.cli.rendering import add_rendering_options, rendering_of
 from podqos.errors import InvalidOption
 from podqos.library.drift import drift
 from podqos.objects.cluster_snapshot import ClusterSnapshot
@@ -41,10 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("new", metavar="NEW", nargs="?", help="the new version: FILE, DIR or REV:path")
     about = "the new version: its objects replace those of the same name in the cluster"
     parser.add_argument("-f", "--filename", dest="file", metavar="FILE|DIR", help=about)
-    options.add_recursive_option(parser)
     add_cluster_options(parser)
     parser.add_argument("-n", "--namespace", metavar="NAME", help="only this namespace of the live cluster")
-    add_rendering_options(parser, "render the kustomizations and charts of both versions")
+    options.add_render_option(parser, "render the kustomizations and charts of both versions")
     options.add_list_option(parser, "--policies", "FILE|DIR", "the cluster's policies, which apply to both versions")
     about = "workloads and policies that both versions share, such as the rest of the cluster"
     options.add_list_option(parser, "--beside", "FILE|DIR", about)

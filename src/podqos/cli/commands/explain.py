@@ -112,6 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     request = LoadRequest(
         policies=() if stored is None else (stored,),
         stated=stated,
+        version=profile_of(arguments).version,
         kinds=configured_kinds(inputs.places),
         selection=selection_of(arguments),
     )

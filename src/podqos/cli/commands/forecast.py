@@ -20,6 +20,7 @@ from podqos.answers.forecast import ForecastReport
 from podqos.cli import options
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
+from podqos.errors import InvalidOption
 from podqos.library.forecast import forecast
 from podqos.library.numbers import positive_number
 from podqos.reading.written_files import write_file
@@ -33,8 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_snapshot_options(parser)
     parser.add_argument(
         "--growing",
-        metavar="POD[:CONTAINER]",
-        help="what grows; leave out the container if the pod has only one; system: everything outside pods",
+        metavar="POD[:CONTAINER][=RATE]",
+        action="append",
+        help="what grows: a pod, a workload with all its pods, or system: everything outside pods; leave out the "
+        "container if the pod has only one; =RATE: at this rate, not at --rate; may be repeated, then all grow at once",
     )
     parser.add_argument(
         "--rate",
@@ -72,11 +75,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Forecast, print, and return the exit code."""
     rates = [options.rate_option(text, "--rate") for text in arguments.rate or _DEFAULT_RATES]
+    growing = _growing(arguments.growing or [])
+    if arguments.rate and growing and None not in growing.values():
+        raise InvalidOption("nothing grows by it", where="--rate", fix="leave it out: each --growing has its own rate")
     kubelet = options.kubelet_option(arguments.config, arguments.kubernetes_version)
     state, profile, errors = state_of(arguments, kubelet)
     report = forecast(
         state,
-        growing=arguments.growing or "",
+        growing=growing,
         rates=rates,
         kubelet=kubelet,
         wanted=arguments.win,
@@ -89,6 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
         profile=profile,
     )
     if arguments.svg is not None:
+        if report.together:
+            raise InvalidOption("there is no curve of several that grow at once", where="--svg", fix="leave it out")
         from podqos.report.survival.forecast_svg import curve_svg
 
         write_file(arguments.svg, curve_svg(report).encode())
@@ -97,7 +105,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _victims(report: ForecastReport) -> Iterator[str]:
-    return pod_names(outcome.pod for growth in report.growths for outcome in growth.outcomes)
+    yield from pod_names(outcome.pod for growth in report.growths for outcome in growth.outcomes)
+    orders = (order for together in report.together for order in together.orders)
+    yield from pod_names(death.pod for order in orders for death in order.deaths)
+
+
+def _growing(given: list[str]) -> dict[str, int | None]:
+    """Read what grows, each with its own rate, if any."""
+    found: dict[str, int | None] = {}
+    for text in given:
+        name, equals, rate = text.partition("=")
+        if name in found:
+            raise InvalidOption(f"{name} is given twice", where="--growing", fix="give each pod once")
+        found[name] = options.rate_option(rate, "--growing") if equals else None
+    return found
 
 
 def _share(text: str, option: str) -> Fraction:

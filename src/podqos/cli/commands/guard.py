@@ -8,7 +8,6 @@ explains what that changes.
   podqos guard run
   podqos guard run --enforce --most 3/5m
   podqos guard report
-  podqos guard explain shop/batch-7
   podqos guard manifests --image registry.example.com/podqos:1.0
 """
 
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from podqos.model.kubelet_config import KubeletConfiguration
 
 # Each is a module in cli/guard.
-_OTHERS = ("status", "journal", "explain", "report", "install", "manifests")
-_LINUX_ONLY = ("run", "status", "install")
+_OTHERS = ("status", "journal", "report", "manifests")
+_LINUX_ONLY = ("run", "status")
 """The others only read files, or print manifests."""
 
 

@@ -1,7 +1,4 @@
-"""Show the help of a command, such as `podqos help check` or `podqos help node run`, or list all commands.
-
---man prints the manual page of all commands: `podqos help --man | man -l -`.
-"""
+"""Show the help of a command, such as `podqos help check` or `podqos help node run`, or list all commands."""
 
 from __future__ import annotations
 
@@ -15,16 +12,11 @@ from podqos.errors import InvalidOption
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos help``."""
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the command, and its subcommand if there is one")
-    parser.add_argument("--man", action="store_true", help="print the manual page (roff) of all commands")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the requested help, and return the exit code."""
-    if arguments.man:
-        from podqos.cli.manual import manual
-
-        print(manual(), end="")
-    elif arguments.command:
+    if arguments.command:
         print(_parser(*arguments.command).format_help(), end="")
     else:
         from podqos.cli.overview import overview

@@ -13,14 +13,13 @@ import sys
 from importlib import import_module
 
 from podqos.cli.node.run_options import add_run_options
-from podqos.cli.node.runtime_options import runtime_choice
 from podqos.cli.options import amount_option, is_port
 from podqos.cli.systems import require_linux
 from podqos.errors import HostError, InvalidOption
 from podqos.reading.files import read_bytes
 
 # Each is a module in cli/node.
-_OTHERS = ("status", "pods", "top", "evict", "logs", "journal", "install")
+_OTHERS = ("status", "journal")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +50,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from podqos.host.node.delegation import delegated
     from podqos.host.node.leftovers import remove_leftovers
     from podqos.host.node.settings import HostSettings, KubeletFile, read_kubelet_file
-    from podqos.host.runtimes.choice import make_runtime
+    from podqos.host.runtimes.process import ProcessRuntime
     from podqos.words.kubelet import ignored_words
 
     try:
@@ -59,7 +58,6 @@ def _run(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         raise HostError(f"a node needs {error.name}: in a clone of podqos, pip install '.[node]'") from error
     listen = None if arguments.listen is None else listen_option(arguments.listen, anywhere=arguments.listen_anywhere)
-    choice = runtime_choice(arguments)
     file = KubeletFile()
     if arguments.config is not None:
         file = read_kubelet_file(arguments.config, read_bytes(arguments.config))
@@ -83,7 +81,7 @@ def _run(arguments: argparse.Namespace) -> int:
     settings = delegated(settings)
     node = Node(
         settings,
-        lambda node: make_runtime(choice, settings.state_dir, node.cgroups, node.capabilities, node.note),
+        lambda node: ProcessRuntime(settings.state_dir, node.cgroups, node.capabilities, node.note),
         _say,
     )
     api = Api(node, __version__)

@@ -6,7 +6,7 @@ what pods request.
 
   podqos overview                              the live cluster of the current context
   podqos overview --snapshot cluster.json.gz
-  podqos overview --watch                      keep watching until Ctrl-C
+  watch podqos overview                        keep it on the screen
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from collections.abc import Iterator
 from podqos.answers.overview import Overview
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, cluster_of, profile_of
-from podqos.cli.output import add_output_options, emit, object_name, print_file
+from podqos.cli.output import add_output_options, emit, object_name
 from podqos.cli.progress import progress_line
-from podqos.cli.watching import add_watch_options, answered
 from podqos.library.overview import overview
-from podqos.reading.cluster_part import EVERYTHING
 from podqos.report.cluster.overview import text, wide
 
 
@@ -29,31 +27,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos overview``."""
     add_cluster_options(parser)
     options.add_version_option(parser)
-    add_watch_options(parser)
     add_output_options(
         parser,
-        ("table", "wide", "json", "yaml", "name", "html"),
+        ("table", "wide", "json", "yaml", "name"),
         "podqos.answers.overview:Overview",
-        "table: one screen; wide: all nodes and namespaces; json and yaml: everything; html: a page",
+        "table: one screen; wide: all nodes and namespaces; json and yaml: everything",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Look, print, and return the exit code."""
     arguments.all_namespaces = arguments.snapshot is None
-    return answered(arguments, lambda: EVERYTHING, lambda: _show(arguments))
-
-
-def _show(arguments: argparse.Namespace) -> int:
     cluster = cluster_of(arguments)
     assert cluster is not None
     whole = overview(cluster, profile=profile_of(arguments), progress=progress_line("node"))
-    if arguments.output == "html":
-        from podqos.report.cluster.html import html
-
-        print_file(html(whole))
-    else:
-        emit(whole, arguments, wide if arguments.output == "wide" else text, names=_names)
+    emit(whole, arguments, wide if arguments.output == "wide" else text, names=_names)
     return 0
 
 

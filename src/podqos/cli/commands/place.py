@@ -27,7 +27,6 @@ from podqos.library.numbers import positive_number
 from podqos.model.node import Node
 from podqos.objects.files import Inputs
 from podqos.placement.overcommit import DEFAULT_BUDGETS
-from podqos.placement.place import QueueOrder
 from podqos.report.placement.lines import csv_rows, text
 
 # This many pods × nodes take minutes one by one.
@@ -46,9 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_counted_nodes_options(parser)
     options.add_kubelet_option(parser)
     options.add_plugins_option(parser)
-    about = "priority: all pods queue up, highest priority first; arrival: each is placed as it arrives and may "
-    about += "be preempted by a later one"
-    options.add_choice_option(parser, "--order", QueueOrder, about, QueueOrder.PRIORITY)
     parser.add_argument("--unbind", action="store_true", help="ignore where pods run now and place all of them again")
     for resource, budget in DEFAULT_BUDGETS.items():
         default = f"{float(budget):g}"
@@ -65,7 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Place, print, and return the exit code."""
     files = _files(arguments)
     chosen = _options(arguments)
-    objects = read_objects(files, options.stated_classes(arguments), selection_of(arguments))
+    objects = read_objects(
+        files, options.stated_classes(arguments), selection_of(arguments), version=profile_of(arguments).version
+    )
     try:
         placing = PlacementInput(objects, chosen)
     finally:
@@ -98,7 +96,6 @@ def _options(arguments: argparse.Namespace) -> PlaceOptions:
         node_count=node_count(arguments),
         node_capacity=arguments.node_capacity or {},
         kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
-        order=arguments.order,
         unbind=arguments.unbind,
         budgets={resource: getattr(arguments, f"{resource}_budget") for resource in DEFAULT_BUDGETS},
         profile=profile_of(arguments),

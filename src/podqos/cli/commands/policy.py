@@ -1,6 +1,5 @@
 """Requirements for pods, as policies. docs/reference/commands/policy.md describes the language.
 
-  init    write NAME.yaml and its tests to start from; nothing is overwritten
   test    test manifests against policies: podqos policy test -f policy.yaml -f manifests/
   cel     print policies as Kubernetes admission policies, which need no webhook:
           podqos policy cel -f policy.yaml | kubectl apply -f -
@@ -30,15 +29,11 @@ from podqos.cli.parser import add_action
 from podqos.cli.policy_cel import add_cel_arguments
 from podqos.cli.policy_cel import run as print_admission_policies
 from podqos.cli.selecting import add_manifest_options
-from podqos.objects.files import STDIN
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos policy``."""
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    init = add_action(commands, "init", "write a policy to start from, and its tests")
-    about = "writes NAME.yaml and NAME/tests.yaml; - prints the policy (default: policy)"
-    init.add_argument("name", nargs="?", default="policy", metavar="NAME", help=about)
     test = add_action(commands, "test", "test manifests against policies")
     add_manifest_options(test)
     about = "the cluster's policies (Kubernetes' and podqos'), Namespaces and Nodes"
@@ -64,30 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the action, and return the exit code."""
     match arguments.action:
-        case "init":
-            return _init(arguments.name)
         case "test":
             return _test(arguments)
         case "cel":
             return print_admission_policies(arguments)
         case _:
             return _schema()
-
-
-def _init(name: str) -> int:
-    from podqos.cli.options import check_name
-    from podqos.reading.scenario_writing import write_files
-    from podqos.reading.shipped_scenarios import starter_policy
-
-    if name == STDIN:
-        print(starter_policy("policy")["policy.yaml"], end="")
-        return EXIT_OK
-    check_name(name)
-    files = starter_policy(name)
-    write_files(files)
-    print(*files, sep="\n")
-    print(f"next: podqos policy test -f {name}.yaml -f {name}/")
-    return EXIT_OK
 
 
 def _schema() -> int:

@@ -22,11 +22,9 @@ from msgspec.structs import replace
 
 from podqos.answers.places import RankReport
 from podqos.cli import options
-from podqos.cli.cluster import arguments_name_cluster, node_argument, node_part
+from podqos.cli.cluster import node_argument
 from podqos.cli.output import add_output_options, emit, object_name, pod_names
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
-from podqos.cli.watching import add_watch_options, answered
-from podqos.errors import InvalidOption
 from podqos.eviction.signals import Signal
 from podqos.library.rank import rank
 from podqos.report.survival.rank_lines import csv_table, table, wide, workload_csv, workload_table
@@ -35,7 +33,6 @@ from podqos.report.survival.rank_lines import csv_table, table, wide, workload_c
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos rank``."""
     add_snapshot_options(parser)
-    add_watch_options(parser)
     options.add_choice_option(parser, "--signal", Signal, "the resource that runs short", Signal.MEMORY)
     ways = "kubelet (usage over request, priority, usage - request), qos-tiers, or qos-usage (up to 1.8)"
     options.add_policy_option(parser, f"how the kubelet ranks pods: {ways}")
@@ -62,12 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Rank, print, and return the exit code."""
     node_argument(arguments)
-    if arguments.watch and not arguments_name_cluster(arguments):
-        raise InvalidOption("files do not change", where="--watch", fix="give a node of a live cluster")
-    return answered(arguments, lambda: node_part(arguments), lambda: _rank(arguments))
-
-
-def _rank(arguments: argparse.Namespace) -> int:
     kubelet = options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version)
     state, profile, errors = state_of(arguments, kubelet)
     report = rank(

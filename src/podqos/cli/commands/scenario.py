@@ -1,13 +1,13 @@
 """Work with scenario files, which describe a simulation: nodes, ordinary manifests, demand over time.
 
   validate FILE…     read each scenario with the files it refers to, and report all problems
-  new [NAME]         create NAME.yaml and its manifests to start from; never overwrites files
+  new [NAME]         create NAME.yaml and its manifests to start from, or from a cluster as it is now; never
+                     overwrites files
   from-usage NAME    create a scenario that replays recorded usage
-  from-cluster NAME  create a scenario that continues from a cluster's current state
   schema             print the JSON Schema, for editors
   list               list the built-in scenarios, which every command accepts by name
 
-  podqos scenario from-cluster now --duration 2h
+  podqos scenario new now --from-cluster --duration 2h
   podqos scenario from-usage tuesday -f manifests --usage samples.csv --node-capacity cpu=16,memory=64Gi
 
 Exit code 2 if there are problems.
@@ -22,7 +22,6 @@ from podqos.cli.cluster import add_whole_cluster_options
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.cli.options import (
     add_list_option,
-    add_recursive_option,
     add_value_option,
     capacity_option,
     check_name,
@@ -31,6 +30,7 @@ from podqos.cli.options import (
 from podqos.cli.parser import add_action
 from podqos.cli.prometheus import add_prometheus_options
 from podqos.cli.spelling import spelled
+from podqos.errors import InvalidOption
 from podqos.wording import counted
 
 
@@ -47,29 +47,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="writes NAME.yaml and its manifests (default: scenario)",
     )
+    about = "write the cluster as it is now, instead of an example"
+    new.add_argument("--from-cluster", action="store_true", help=about)
+    add_whole_cluster_options(new)
+    new.add_argument("--node", metavar="NAME", help="only this node and its pods (default: all)")
+    add_value_option(new, "--duration", duration_option, "duration of the scenario", "DURATION", default="1h")
     from_usage = add_action(commands, "from-usage", "create a scenario from recorded usage")
     _add_usage_arguments(from_usage)
-    from_cluster = add_action(commands, "from-cluster", "create a scenario from a cluster as it is now")
-    _add_name(from_cluster)
-    add_whole_cluster_options(from_cluster)
-    from_cluster.add_argument("--node", metavar="NAME", help="only this node and its pods (default: all)")
-    add_value_option(from_cluster, "--duration", duration_option, "duration of the scenario", "DURATION", default="1h")
     add_action(commands, "schema", "print the JSON Schema of scenario files")
     add_action(commands, "list", "list the built-in scenarios")
 
 
-def _add_name(parser: argparse.ArgumentParser) -> None:
-    """Declare the name of the new scenario."""
-    parser.add_argument("name", metavar="NAME", help="write NAME.yaml and a directory NAME next to it")
-
-
 def _add_usage_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos scenario from-usage``."""
-    _add_name(parser)
+    parser.add_argument("name", metavar="NAME", help="write NAME.yaml and a directory NAME next to it")
     parser.add_argument(
         "-f", "--filename", dest="files", metavar="FILE", action="append", default=[], help="manifests, nodes, policies"
     )
-    add_recursive_option(parser)
     parser.add_argument(
         "-n",
         "--namespace",
@@ -97,11 +91,9 @@ def run(arguments: argparse.Namespace) -> int:
         case "validate":
             return _validate(arguments.files)
         case "new":
-            return _new(arguments.name)
+            return _new(arguments)
         case "from-usage":
             return _from_usage(arguments)
-        case "from-cluster":
-            return _from_cluster(arguments)
         case "schema":
             return _schema()
         case _:
@@ -121,7 +113,7 @@ def _validate(files: list[str]) -> int:
             code = EXIT_BAD_INPUT
             continue
         scenario = reading.scenario
-        nodes = sum(group.first_count for group in scenario.nodes)
+        nodes = sum(group.count for group in scenario.nodes)
         pods = sum(nodes if workload.kind == "DaemonSet" else workload.replicas for workload in scenario.workloads)
         seconds = scenario.duration_us / SECOND_US
         print(f"{reading.path}: {counted(nodes, 'node')}, {counted(pods, 'pod')}, {seconds:g} s")
@@ -133,13 +125,6 @@ def _from_usage(arguments: argparse.Namespace) -> int:
 
     check_name(arguments.name)
     return from_usage(arguments)
-
-
-def _from_cluster(arguments: argparse.Namespace) -> int:
-    from podqos.cli.from_cluster import run as from_cluster
-
-    check_name(arguments.name)
-    return from_cluster(arguments)
 
 
 def _schema() -> int:
@@ -171,11 +156,22 @@ def _list() -> int:
     return EXIT_OK
 
 
-def _new(name: str) -> int:
+def _new(arguments: argparse.Namespace) -> int:
+    from podqos.cli.from_cluster import run as from_cluster
     from podqos.reading.scenario_writing import write_files
     from podqos.reading.shipped_scenarios import starter_files
 
+    name: str = arguments.name
     check_name(name)
+    if arguments.from_cluster:
+        return from_cluster(arguments)
+    for option, value in (
+        ("--snapshot", arguments.snapshot),
+        ("--context", arguments.context),
+        ("--node", arguments.node),
+    ):
+        if value is not None:
+            raise InvalidOption("needs a cluster", where=option, fix="add --from-cluster")
     files = starter_files(name)
     write_files(files)
     print(*files, sep="\n")

@@ -8,10 +8,22 @@ always give the same run.
   podqos simulate race -o jsonl            the journal: one line for everything observed, decided and done
 
 With --from cluster, the scenario is a cluster as it is now, whose pods keep using what they use. --what-if changes
-this or any other scenario; `podqos sweep --help` lists the parameters:
+this or any other scenario; --vary runs a scenario once with every combination of values, --seeds with many seeds, and
+both compare how each workload fares:
 
   podqos simulate --from cluster --duration 1h --what-if nodeLost@worker-1=10m
   podqos simulate --from cluster --what-if 'memory@shop/db-0=64Mi per minute'
+  podqos simulate race --vary kubelet.evictionHard.memory.available=100Mi,1Gi,8Gi --vary phase=0s,2s,4s,6s,8s
+
+Parameters are NAME[@WORKLOAD[:CONTAINER]]=VALUE, with --vary VALUE,VALUE,…:
+  growth@WORKLOAD     how much its memory grows, as a multiple of the scenario's growth
+  memory@WORKLOAD     private memory on top of the scenario's, such as 1Gi per hour
+  nodeLost@NODE       when a node is lost
+  limits.memory@WORKLOAD, requests.cpu@WORKLOAD:CONTAINER, replicas@WORKLOAD, priority@WORKLOAD
+  kubelet.FIELD       any field of the KubeletConfiguration, on all nodes: kubelet.evictionHard.memory.available
+  phase               time of the first eviction check
+  policy              how pods are ranked for eviction: kubelet, qos-tiers, qos-usage
+  spec.PATH           any other field of the scenario file: spec.nodes[0].capacity.memory
 
 --engine runs a large fleet faster and with less memory: nodes whose pods never need the scheduler (`nodes` or
 `spread`, and no replacements) are simulated separately, on all cores or on a Dask cluster, with the same result to the
@@ -42,13 +54,18 @@ from podqos.cli.options import (
     duration_option,
 )
 from podqos.cli.output import add_output_options, emit, print_csv, say_assumptions
+from podqos.cli.progress import progress_line
 from podqos.cli.scenarios import scenario_argument
+from podqos.cli.spelling import spelled
 from podqos.controls import own
 from podqos.errors import InvalidOption
-from podqos.library.engines.engines import PER_CORE
+from podqos.library.parallel import PER_CORE
 from podqos.library.simulation import Run, built_viewer, simulate
+from podqos.library.sweeping import sweep
 from podqos.model.time_units import MINUTE_US, SECOND_US
 from podqos.reading.written_files import write_file
+from podqos.report.simulation.sweep import csv_table as comparison_rows
+from podqos.report.simulation.sweep import table as comparison
 from podqos.report.simulation.timeline import csv_table, seconds, timeline
 from podqos.report.simulation.together import together_words
 from podqos.sim.run import Progress
@@ -72,8 +89,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         "--what-if",
         "PARAMETER=VALUE",
-        "change a parameter for this run; `podqos sweep --help` lists the parameters",
+        "change a parameter, as described above, for this run",
     )
+    add_list_option(parser, "--vary", "PARAMETER=VALUES", "run with each of these values, and compare the outcomes")
+    about = "run every combination with seeds 0 to N-1, and compare the outcomes"
+    parser.add_argument("--seeds", metavar="N", help=about)
     add_plugins_option(parser)
     add_hold_placement_option(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="seed of random demand (default: the scenario's)")
@@ -89,16 +109,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check", action="store_true", help="check the simulator's invariants after every event (slow)"
     )
-    add_engine_options(parser, None, "simulate independent nodes in parallel")
+    about = "simulate independent nodes in parallel; with --vary, where runs are done"
+    add_engine_options(parser, None, about)
     parser.add_argument("--html", metavar="FILE", help="save a page to explore the run in a browser")
     parser.add_argument("--svg", metavar="FILE", help="save the run as a picture")
     parser.add_argument("--png", metavar="FILE", help="save the run as a picture (needs the extra png)")
     about = "text: timeline and summary; jsonl: journal; csv: one line per workload; json: everything"
-    add_output_options(parser, ("text", "json", "jsonl", "csv"), "podqos.answers.run_view:RunView", about)
+    add_output_options(parser, ("text", "json", "jsonl", "csv"), _printed, about)
+
+
+def _printed(arguments: argparse.Namespace) -> str:
+    """Return the type of what -o json prints."""
+    return "podqos.sim.sweep:Sweep" if _has_many_runs(arguments) else "podqos.answers.run_view:RunView"
+
+
+def _has_many_runs(arguments: argparse.Namespace) -> bool:
+    return bool(arguments.vary) or arguments.seeds is not None
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, write, print, and return the exit code."""
+    if _has_many_runs(arguments):
+        return _compare(arguments)
     # Report what is missing for a picture before a long run, not after it.
     if arguments.html is not None:
         built_viewer()
@@ -131,6 +163,57 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.hold_placement:
         _say_displaced(done, arguments.what_if)
     return 0
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    """Run a scenario with many values and seeds, and print how each workload fares."""
+    _refuse_for_one_run(arguments)
+    # Said once here; all runs are read from the same files.
+    scenario_argument(arguments.scenario, "simulate")
+    seeds = "1" if arguments.seeds is None else arguments.seeds
+    if not seeds.isdecimal():
+        what = f"{seeds!r} is not a number of seeds"
+        raise InvalidOption(what, where="--seeds", fix="a whole number, for example 20")
+    found = sweep(
+        arguments.scenario,
+        arguments.vary,
+        seeds=int(seeds),
+        hold_placement=arguments.hold_placement,
+        engine=arguments.engine or "processes",
+        jobs=arguments.jobs,
+        progress=progress_line("run"),
+        say=lambda text: print(spelled(text), file=sys.stderr),
+    )
+    emit(found, arguments, comparison, comparison_rows)
+    return 0
+
+
+_OF_ONE_RUN = {
+    **{
+        option: (name, "`podqos scenario new --from-cluster` writes a scenario")
+        for option, name in (("--from", "origin"), ("--snapshot", "snapshot"), ("--context", "context"))
+    },
+    "--what-if": ("what_if", "give --vary one value"),
+    "--seed": ("seed", "--seeds N runs seeds 0 to N-1"),
+    "--until": ("until", "give --vary spec.duration=…"),
+    "--duration": ("duration", "give --vary spec.duration=…"),
+    "--enable-admission-plugins": ("enable_admission_plugins", "write it into the scenario: enableAdmissionPlugins"),
+    **{
+        f"--{name}": (name, "run simulate without --vary for one run")
+        for name in ("node", "check", "html", "svg", "png")
+    },
+}
+
+
+def _refuse_for_one_run(arguments: argparse.Namespace) -> None:
+    several = "--vary" if arguments.vary else "--seeds"
+    for option, (name, fix) in _OF_ONE_RUN.items():
+        given = getattr(arguments, name)
+        if given is not None and given is not False and given not in ([], ()):
+            raise InvalidOption(f"{option} and {several} cannot be combined", fix=fix)
+    if arguments.output == "jsonl":
+        what = f"the journal is that of one run, {several} makes many"
+        raise InvalidOption(what, where="-o jsonl", fix="-o text, json or csv")
 
 
 def _report(done: Run, arguments: argparse.Namespace) -> RunView | None:

@@ -3,6 +3,8 @@
 The settings come from a KubeletConfiguration (-f; also the output of /configz, OpenShift's KubeletConfig, or an OKD
 node configuration with kubeletArguments), from kubelet flags, or from the kubelet of a node in a live cluster, given
 by name. Otherwise, the defaults are explained.
+
+--advise prints settings that work for a node of --node-memory and --node-cpu, as a KubeletConfiguration.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from podqos.cli.cluster import (
     node_part,
     profile_of,
 )
+from podqos.cli.commands.thresholds_advise import add_advise_options, run_advise
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
 from podqos.eviction.signals import Signal
@@ -62,7 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the kubelet's configuration file (same as -f), or the name of a node in a live cluster",
     )
     options.add_kubelet_option(parser, "-f", "--filename", dest="file", metavar="FILE|-")
-    options.add_recursive_option(parser)
     add_cluster_options(parser)
     flags = parser.add_argument_group("kubelet flags, instead of a file")
     for name, example in _FLAGS.items():
@@ -77,6 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         read = partial(options.amount_option, example=example)
         options.add_value_option(node, f"--{name}", read, f"{what}, for example {example}")
     options.add_layout_option(node)
+    add_advise_options(parser)
     options.add_version_option(parser)
     parser.add_argument("--svg", metavar="FILE", help="also draw the node's memory as a bar chart into this file")
     parser.add_argument("--strict", action="store_true", help="exit with 1 on warnings")
@@ -85,6 +88,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain, print, and return the exit code."""
+    if arguments.advise:
+        _refuse_stated(arguments)
+        return run_advise(arguments)
     given = {signal: getattr(arguments, name.replace("-", "_")) for name, (signal, _, _) in _CAPACITIES.items()}
     node = _node(arguments)
     stated = {signal: amount for signal, amount in given.items() if amount is not None}
@@ -106,6 +112,15 @@ def run(arguments: argparse.Namespace) -> int:
         write_file(arguments.svg, bar_svg(memory, report.steps).encode())
     emit(report, arguments, table, csv_rows)
     return 1 if arguments.strict and report.warnings else 0
+
+
+def _refuse_stated(arguments: argparse.Namespace) -> None:
+    """Reject settings beside the wish to be advised some."""
+    flags = [name for name in _FLAGS if getattr(arguments, name.replace("-", "_")) is not None]
+    stated = arguments.file or arguments.given or (f"--{flags[0]}" if flags else "")
+    if stated or arguments.strict or arguments.svg is not None or arguments_name_cluster(arguments):
+        what = f"--advise and {stated or 'options about settings at hand'} cannot be combined"
+        raise InvalidOption(what, fix="state the node alone: --node-memory, --node-cpu")
 
 
 def _node(arguments: argparse.Namespace) -> NodeCapacities | None:

@@ -88,10 +88,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve the page, or write it, and return the exit code."""
     from podqos.library.simulation import built_viewer
 
+    host, port = _address(arguments)
     viewer = built_viewer()
     if arguments.html is not None:
         return _write(arguments, viewer)
-    host, port = _address(arguments)
     from podqos.request_origin import is_loopback
     from podqos.web.ui.server import PageAccess, Ui
     from podqos.web.ui.serving import ListenAddress, serve_page

@@ -66,7 +66,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     test.add_argument(
         "-f", "--filename", metavar="FILE", required=True, help="an AdmissionReview in JSON; - for standard input"
     )
-    options.add_recursive_option(test)
     about = "which webhook answers: validate or mutate (default: validate)"
     test.add_argument("--webhook", metavar="NAME", choices=("validate", "mutate"), default="validate", help=about)
     _add_deciding_options(test)

@@ -33,7 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-f", "--filename", metavar="FILE|DIR", action="append", default=[], help=f"{about}; may be repeated"
     )
-    options.add_recursive_option(parser)
     parser.add_argument("-n", "--namespace", metavar="NAME", help="only deaths in this namespace of the cluster")
     add_cluster_options(parser)
     options.add_version_option(parser)

@@ -1,4 +1,4 @@
-"""The options of ``podqos guard run``, which ``podqos guard install`` passes on."""
+"""The options of ``podqos guard run``."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from podqos import __version__
-from podqos.errors import HostError, InputError, InvalidOption
+from podqos.errors import HostError, InvalidOption
 
 STATE_DIR = "/var/lib/podqos"
 _SOCKET_NAME = "api.sock"
@@ -27,14 +27,6 @@ def add_state_dir_option(parser: argparse.ArgumentParser) -> None:
     """Declare ``--state-dir``, which identifies a node."""
     parser.add_argument(
         "--state-dir", metavar="DIR", default=STATE_DIR, help=f"the node's state directory (default: {STATE_DIR})"
-    )
-
-
-def add_pod_arguments(parser: argparse.ArgumentParser, *, is_required: bool = True) -> None:
-    """Declare the pod argument; ``pod_named`` raises if it is missing and the parser does not."""
-    parser.add_argument("pod", metavar="[NAMESPACE/]POD", nargs=None if is_required else "?", help="the pod")
-    parser.add_argument(
-        "-n", "--namespace", metavar="NAME", default="default", help="the pod's namespace (default: default)"
     )
 
 
@@ -58,18 +50,6 @@ def print_lines(
     sys.stdout.buffer.flush()
 
 
-def pod_named(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Return the namespace and name of the pod argument."""
-    if arguments.pod is None:
-        raise InvalidOption("no pod given", fix="write POD or NAMESPACE/POD")
-    namespace, slash, name = arguments.pod.partition("/")
-    if not slash:
-        namespace, name = arguments.namespace, namespace
-    if not namespace or not name or "/" in name:
-        raise InvalidOption(f"{arguments.pod!r} is not a valid pod name", fix="write POD or NAMESPACE/POD")
-    return namespace, name
-
-
 def path(*segments: str, **query: object) -> str:
     """Return a request path; parameters that are None or False are left out."""
     given = {name: value for name, value in query.items() if value is not None and value is not False}
@@ -84,9 +64,9 @@ class NodeClient:
         self._socket = f"{state_dir.rstrip('/')}/{_SOCKET_NAME}"
         self._has_warned = False
 
-    def get(self, target: str, method: str = "GET") -> bytes:
+    def get(self, target: str) -> bytes:
         """Return the node's answer."""
-        with self._answered(method, target) as response:
+        with self._answered(target) as response:
             return response.read()
 
     def value(self, target: str, kind: type[T]) -> T:
@@ -101,18 +81,16 @@ class NodeClient:
 
     def lines(self, target: str, *, is_endless: bool = False) -> Iterator[bytes]:
         """Yield the lines of a response as they arrive, with newlines."""
-        with self._answered("GET", target, None if is_endless else _PATIENCE_SECONDS) as response:
+        with self._answered(target, None if is_endless else _PATIENCE_SECONDS) as response:
             while line := response.readline():
                 yield line
 
     @contextmanager
-    def _answered(
-        self, method: str, target: str, patience_seconds: float | None = _PATIENCE_SECONDS
-    ) -> Iterator[HTTPResponse]:
+    def _answered(self, target: str, patience_seconds: float | None = _PATIENCE_SECONDS) -> Iterator[HTTPResponse]:
         """Send a request and yield the response; failures are one line."""
         connection = _Connection(self._socket)
         try:
-            response = self._asked(connection, method, target, patience_seconds)
+            response = self._asked(connection, target, patience_seconds)
             try:
                 self._check_version(response.getheader("Server", ""))
                 if response.status >= 400:
@@ -125,9 +103,9 @@ class NodeClient:
         finally:
             connection.close()
 
-    def _asked(self, connection: _Connection, method: str, target: str, patience_seconds: float | None) -> HTTPResponse:
+    def _asked(self, connection: _Connection, target: str, patience_seconds: float | None) -> HTTPResponse:
         try:
-            connection.request(method, target)
+            connection.request("GET", target)
             connection.sock.settimeout(patience_seconds)
             return connection.getresponse()
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
@@ -157,8 +135,6 @@ class NodeClient:
 
 def _refuse(response: HTTPResponse) -> NoReturn:
     text = response.read().decode(errors="replace").strip()
-    if response.status == 404:
-        raise InputError(text, fix="`podqos node pods` lists them")
     raise HostError(f"the node rejected the request: {text}")
 
 

@@ -1,11 +1,10 @@
-"""The options of ``podqos node run``, which ``podqos node install`` passes on in the unit."""
+"""The options of ``podqos node run``."""
 
 from __future__ import annotations
 
 import argparse
 
 from podqos.cli.node.client import STATE_DIR
-from podqos.cli.node.runtime_options import add_runtime_options
 from podqos.cli.options import add_kubelet_option
 
 
@@ -24,7 +23,6 @@ def add_run_options(run_parser: argparse.ArgumentParser) -> None:
     run_parser.add_argument(
         "--cgroup-root", metavar="NAME", default="podqos", help="name of the node's own cgroup (default: podqos)"
     )
-    add_runtime_options(run_parser)
     run_parser.add_argument("--shadow", action="store_true", help="journal eviction decisions, but evict nothing")
     run_parser.add_argument(
         "--realtime", action="store_true", help="run with real-time priority (SCHED_FIFO), locked in memory"

@@ -1,4 +1,4 @@
-"""The node's local API: the kubelet's read endpoints, the node's status, its journal, and eviction.
+"""The node's local API: the kubelet's read endpoints, the node's status and its journal.
 
     /healthz /readyz                        liveness, readiness
     /pods                                   v1 PodList, with status
@@ -7,18 +7,15 @@
     /metrics                                Prometheus
     /status                                 the node's own status (``node_status``)
     /journal?follow=&sinceUs=&tailLines=    the journal as JSON lines
-    /containerLogs/NAMESPACE/POD/CONTAINER?tailLines=&follow=&previous=&timestamps=   unix socket only
-    POST /evict/NAMESPACE/POD               unix socket only
 
-The unix socket is for the node's owner. An optional port is open to every user of the machine: like the kubelet's
-read-only port it serves no logs and accepts no writes.
+The unix socket is for the node's owner. An optional port is open to every user of the machine, like the kubelet's
+read-only port.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from http import HTTPStatus
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -28,14 +25,12 @@ from podqos.eviction.thresholds import effective_eviction_hard
 from podqos.exposition import CONTENT_TYPE
 from podqos.host.api.counters import Counters
 from podqos.host.api.documents import Document, as_document, as_value, timestamp
-from podqos.host.api.eviction_request import evict
 from podqos.host.api.http_request import JSON, JSON_LINES, HttpRefusal, HttpResponse, KubeletRequest, Pieces
 from podqos.host.api.http_server import HttpServer
 from podqos.host.api.metrics import metrics
 from podqos.host.api.node_status import node_status
 from podqos.host.api.pod_list import PodList
 from podqos.host.node.host_pod import HostPod
-from podqos.host.storage.state import PodState
 from podqos.host.storage.tailing import lines_of
 from podqos.model.kubelet_config import API_VERSION, KIND
 from podqos.model.stats import PodStats
@@ -64,7 +59,7 @@ class Api:
             self.server.listen_unix(self._node.settings.state_dir / SOCKET_NAME)
         except OSError as error:
             self._node.note(
-                f"no API: {error.strerror}; `podqos node status` and similar commands cannot reach this node"
+                f"no API: {error.strerror}; `podqos node status` and `podqos node journal` cannot reach this node"
             )
         return None if listen is None else self.server.listen_tcp(*listen)
 
@@ -76,8 +71,6 @@ class Api:
 
     def answer(self, request: KubeletRequest) -> HttpResponse:
         """Return the answer to a request."""
-        if request.method == "POST":
-            return self._write(request)
         match request.segments:
             case ("healthz",) | ("livez",):
                 return HttpResponse(b"ok")
@@ -97,10 +90,6 @@ class Api:
                 return HttpResponse(self._status(), JSON)
             case ("journal",):
                 return self._journal(request)
-            case ("containerLogs", namespace, pod, container):
-                return self._logs(request, namespace, pod, container)
-            case ("evict", _, _):
-                raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "use POST to evict")
             case _:
                 raise HttpRefusal(HTTPStatus.NOT_FOUND, "no such path")
 
@@ -156,7 +145,7 @@ class Api:
             "containerLogMaxFiles": settings.logs.max_files,
         }
 
-    # ---- journal and logs ----------------------------------------------------------------------------------------
+    # ---- journal -------------------------------------------------------------------------------------------------
 
     def _journal(self, request: KubeletRequest) -> HttpResponse:
         follow, since_us = request.flag("follow"), request.count("sinceUs")
@@ -164,54 +153,6 @@ class Api:
             self._node.journal.files, last=request.count("tailLines"), goes_on=(lambda: True) if follow else None
         )
         return HttpResponse(pieces if since_us is None else _since(pieces, since_us), JSON_LINES, follows=follow)
-
-    def _logs(self, request: KubeletRequest, namespace: str, name: str, container: str) -> HttpResponse:
-        _only_locally(request)
-        state = self._state(namespace, name)
-        spec = state.pod.spec
-        if container not in {container.name for container in (*spec.containers, *spec.init_containers)}:
-            raise HttpRefusal(HTTPStatus.NOT_FOUND, f"pod {namespace}/{name} has no container {container}")
-        uid = state.pod.metadata.uid
-        folder = self._node.state.logs(state.pod) / container
-        attempts = sorted(int(file.stem) for file in folder.glob("*.log") if file.stem.isdecimal())
-        if request.flag("previous"):
-            attempts = attempts[:-1]
-        if not attempts:
-            which = "previous run" if request.flag("previous") else "run"
-            raise HttpRefusal(HTTPStatus.NOT_FOUND, f"no log of a {which} of {container} in {namespace}/{name}")
-        log = folder / f"{attempts[-1]}.log"
-        follow = request.flag("follow")
-
-        def files() -> list[Path]:
-            return [*sorted(folder.glob(f"{log.name}.*")), log]
-
-        def runs() -> bool:
-            pod = self._node.world.pods.get(uid)
-            run = pod.runs.get(container) if pod is not None else None
-            return run is not None and run.is_running and run.id.attempt == attempts[-1]
-
-        pieces = lines_of(files, last=request.count("tailLines"), goes_on=runs if follow else None)
-        return HttpResponse(pieces if request.flag("timestamps") else _without_prefixes(pieces), follows=follow)
-
-    # ---- eviction ------------------------------------------------------------------------------------------------
-
-    def _write(self, request: KubeletRequest) -> HttpResponse:
-        match request.segments:
-            case ("evict", namespace, name):
-                _only_locally(request)
-                evict(self._node, self._state(namespace, name))
-                body: Document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-                return HttpResponse(_json(body), JSON, HTTPStatus.CREATED)
-            case _:
-                raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "this path is read-only")
-
-    def _state(self, namespace: str, name: str) -> PodState:
-        world = self._node.world
-        for state in (*(pod.state for pod in world.pods.values()), *world.over.values()):
-            metadata = state.pod.metadata
-            if (metadata.namespace_or_default, metadata.name) == (namespace, name):
-                return state
-        raise HttpRefusal(HTTPStatus.NOT_FOUND, f"no such pod: {namespace}/{name}")
 
 
 class _Moment(Struct):
@@ -226,24 +167,6 @@ def _since(pieces: Pieces, since_us: int) -> Pieces:
         yield piece and b"".join(
             line for line in piece.splitlines(keepends=True) if _moment.decode(line).time_us >= since_us
         )
-
-
-def _without_prefixes(pieces: Pieces) -> Pieces:
-    """Yield a container's output without the CRI prefix (time and stream) of each line."""
-    for piece in pieces:
-        yield piece and b"".join(map(_without_prefix, piece.splitlines(keepends=True)))
-
-
-def _without_prefix(line: bytes) -> bytes:
-    parts = line.split(b" ", 3)
-    if len(parts) < 4:
-        return line
-    return parts[3] if parts[2] == b"F" else parts[3].removesuffix(b"\n")
-
-
-def _only_locally(request: KubeletRequest) -> None:
-    if not request.is_local:
-        raise HttpRefusal(HTTPStatus.FORBIDDEN, "only available on the node's unix socket")
 
 
 def _every(settings: Struct) -> Document:

@@ -26,7 +26,6 @@ class Counters:
         self.start_us = self.now_us()
         self.evictions: Counter[str] = Counter()
         """By signal, or by the limit of local storage."""
-        self.requested_evictions = 0
         self.oom_kills: Counter[tuple[str, str]] = Counter()
         """By pod and container."""
         self.entries: Counter[Kind] = Counter()
@@ -53,8 +52,6 @@ class Counters:
                 self.evictions[signal.value] += 1
             case Kind.EVICTED, LocalStorageExceeded(limit_kind=kind):
                 self.evictions[kind.value] += 1
-            case Kind.EVICTED, None:
-                self.requested_evictions += 1
             case Kind.EXITED, ExitedWith(oom_killed=True):
                 self.oom_kills[entry.pod or "", entry.container or ""] += 1
             case Kind.CONDITION_CHANGED, ConditionStatus(condition=condition):

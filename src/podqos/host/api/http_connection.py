@@ -89,8 +89,7 @@ class Endpoint:
 
     def _refused(self, request: KubeletRequest) -> str:
         """Return why a request to the port is refused; empty: it is not."""
-        is_read = request.method in {"GET", "HEAD"}
-        if is_from_elsewhere(request.host, request.origin, request.site, is_read=is_read):
+        if is_from_elsewhere(request.host, request.origin, request.site, is_read=True):
             return "requests from other sites are not allowed"
         if not request.host or (is_own_name(request.host, self._names) and self._is_reachable(request.host)):
             return ""
@@ -178,7 +177,7 @@ class ServerConnection:
             return
         self._inbox += data
         try:
-            parsed = parse_request(bytes(self._inbox), is_local=self._endpoint.is_local)
+            parsed = parse_request(bytes(self._inbox))
         except HttpRefusal as refusal:
             self._begin(refusal.answer)
             return

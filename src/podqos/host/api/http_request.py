@@ -21,7 +21,7 @@ JSON_LINES = "application/jsonl"
 
 _REQUEST_LINE = re.compile(rb"([A-Z]{1,16}) (/[\x21-\x7e]*) HTTP/1\.([01])")
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)")
-_METHODS = {"GET", "HEAD", "POST"}
+_METHODS = {"GET", "HEAD"}
 
 Pieces = Generator[bytes | None, None, None]
 """An answer in pieces: an empty piece yields to other clients, None means no data at the moment."""
@@ -40,8 +40,6 @@ class KubeletRequest(Struct, frozen=True):
     site: str | None = None
     """How that site is related to this server: the header Sec-Fetch-Site."""
     body_bytes: int = 0
-    is_local: bool = False
-    """Whether it came through the unix socket, whose mode controls access."""
 
     def flag(self, name: str) -> bool:
         """Whether a parameter is true, as the kubelet reads them."""
@@ -75,7 +73,7 @@ class HttpRefusal(Exception):
         self.answer = HttpResponse(f"{why}\n".encode(), status=status)
 
 
-def parse_request(data: bytes, *, is_local: bool) -> tuple[KubeletRequest, int] | None:
+def parse_request(data: bytes) -> tuple[KubeletRequest, int] | None:
     """Return a request and the length of its head; None while the head is incomplete."""
     end = data.find(b"\r\n\r\n")
     if end < 0:
@@ -103,7 +101,6 @@ def parse_request(data: bytes, *, is_local: bool) -> tuple[KubeletRequest, int] 
         origin=headers.get("origin"),
         site=headers.get("sec-fetch-site"),
         body_bytes=_body_bytes(headers),
-        is_local=is_local,
     )
     return request, end + 4
 

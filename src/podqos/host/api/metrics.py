@@ -110,8 +110,6 @@ def _of_kubelet(node: Node, counters: Counters) -> Iterator[bytes]:
     yield _gauge("kubelet_desired_pods", "Pods that the manifests declare", len(node.manifests.wanted))
     evictions = {name: counters.evictions[name] for name in (*(signal.value for signal in Signal), *_LIMITS)}
     yield _counter("kubelet_evictions", "Pods evicted, by eviction signal", _labelled("eviction_signal", evictions))
-    text = "Evictions requested through the API"
-    yield _counter("podqos_requested_evictions_total", text, counters.requested_evictions)
     entries = {kind.value: counters.entries[kind] for kind in Kind if counters.entries[kind]}
     yield _counter("podqos_journal_entries_total", "Entries written to the journal", _labelled("kind", entries))
 

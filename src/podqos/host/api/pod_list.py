@@ -25,11 +25,8 @@ from podqos.qos.classes import classify
 if TYPE_CHECKING:
     from podqos.host.node.node import Node
 
-REQUESTED = "Evicted on request"
-"""The message of a pod that was evicted on request."""
-
 # Failures after which the kubelet does not speak of a crash: the container never existed.
-_BEFORE_START = ("ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError")
+_BEFORE_START = ("CreateContainerConfigError",)
 _KINDS = ("containers", "initContainers", "ephemeralContainers")
 
 
@@ -146,7 +143,7 @@ def _conditions(state: PodState, now: str, record: PodRecord | None, containers:
     yield _condition("Ready", is_ready, since, why)
     yield _condition("ContainersReady", is_ready, since, why)
     yield _condition("PodScheduled", True, timestamp(state.started_us or state.ended_us))
-    if state.reason == "Evicted" and state.message != REQUESTED:
+    if state.reason == "Evicted":
         yield {**_condition("DisruptionTarget", True, since), "reason": "TerminationByKubelet"}
 
 
@@ -206,7 +203,7 @@ def _state(
     if run is not None and run.is_running:
         return {"running": {"startedAt": timestamp(run.started_us)}}
     if record is not None and record.stage is ContainerStage.BACKING_OFF:
-        return {"waiting": _waiting(run, record, state)}
+        return {"waiting": _waiting(run, record)}
     if run is not None:
         return {"terminated": _terminated(run)}
     if remembered.stage == ContainerStage.ENDED:
@@ -217,12 +214,9 @@ def _state(
     return {"waiting": {"reason": "PodInitializing"}}
 
 
-def _waiting(run: ContainerRun | None, record: ContainerRecord, state: PodState) -> Document:
+def _waiting(run: ContainerRun | None, record: ContainerRecord) -> Document:
     """Return why a container waits for its next start."""
     failure = "" if run is None else run.failure
-    if run is not None and failure == "ErrImagePull":
-        image = state.run.container(run.id.name).image
-        return {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{image}": {failure}: {run.message}'}
     if run is not None and failure in _BEFORE_START:
         return {"reason": failure, "message": run.message}
     message = f"back-off {record.waited_seconds}s restarting failed container"

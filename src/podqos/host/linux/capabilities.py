@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from podqos.errors import HostError
-from podqos.host.linux.cgroupfs import Cgroups
+from podqos.host.linux.cgroupfs import Cgroups, why_no_signals
 from podqos.host.linux.cgroupfs_v1 import CgroupsV1
 from podqos.host.linux.cgroupfs_v2 import CgroupsV2
 from podqos.host.linux.procfs import Procfs, read_text
@@ -115,7 +115,9 @@ def open_cgroups(own: str, procfs: Procfs | None = None) -> Cgroups:
 
 
 def open_machine(own: str) -> HostMachine:
-    """Return this machine, for a node with this cgroup."""
+    """Return this machine, for a node with this cgroup; raises ``HostError`` where its pods could not be killed."""
+    if why_not := why_no_signals():
+        raise HostError(why_not)
     procfs = Procfs()
     return HostMachine(procfs, detect(procfs), open_cgroups(own, procfs))
 

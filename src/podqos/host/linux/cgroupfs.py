@@ -547,6 +547,18 @@ def signal_if(pid: int, number: int, condition: Callable[[], bool]) -> bool:
     return True
 
 
+def why_no_signals() -> str:
+    """Return why no process can be signalled without the risk that it is another one by then; empty if it can."""
+    try:
+        descriptor = os.pidfd_open(os.getpid())
+        signal.pidfd_send_signal(descriptor, 0)
+        os.close(descriptor)
+    except (AttributeError, OSError) as error:  # the kernel, seccomp, or a Python built for older kernels
+        why = error.strerror if isinstance(error, OSError) else "this Python does not have it"
+        return f"pods cannot be killed safely without pidfd_open, which Linux has since 5.3: {why}"
+    return ""
+
+
 def open_pidfd(pid: int) -> int | None:
     """Return a descriptor of exactly this process, even if its id is reused; None if it is gone."""
     try:

@@ -47,12 +47,12 @@ class Adoption(Struct, frozen=True):
             if stored.is_gone and not any(container.exit_code is None for container in there):
                 world.over[uid] = stored
                 self._discard(there)
-                world.runtime.remove_sandbox(uid)
+                world.runtime.remove_pod(uid)
             else:
                 self._adopt_pod(stored, there)
         for uid, unknown in found.items():
             self._discard(unknown)
-            world.runtime.remove_sandbox(uid)
+            world.runtime.remove_pod(uid)
         self._remove_strays()
         world.state.remove_data_except(self.driver.state.pods)
 
@@ -104,8 +104,6 @@ class Adoption(Struct, frozen=True):
     def _end_unknown(self, running: Iterable[FoundContainer]) -> None:
         """End what the runtime does not know, before anything is started: its keeper may have been killed, too."""
         cgroups = self.world.cgroups
-        if not self.world.runtime.plans_cgroups:
-            return
         known = {container.cgroup for container in running}
         pods = {path: [f"{path}/{name}" for name in cgroups.children(path)] for path in self._pod_cgroups()}
         strays = []

@@ -1,9 +1,9 @@
-"""What containers are given when they start: sandbox, files and volumes, environment, user, log."""
+"""What containers are given when they start: files and volumes, environment, user, log."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from podqos.agent.commands import ContainerPlan
 from podqos.host.node.host_pod import HostPod
-from podqos.host.node.security_context import is_privileged, security_of
-from podqos.host.runtimes.runtime import ContainerId, ContainerStart, Mount, Runtime, Sandbox, StartError
-from podqos.host.storage.pod_run import below, environment, expand, without_nul
+from podqos.host.node.security_context import security_of
+from podqos.host.runtimes.runtime import ContainerId, ContainerStart, Mount, StartError
+from podqos.host.storage.pod_run import below, environment, expand, sub_path, without_nul
 from podqos.host.storage.state import StateDirectory
 from podqos.qos.cgroup import Cgroup
 from podqos.qos.cgroup_paths import UNKNOWN_ID
@@ -36,7 +36,6 @@ class ContainerStarts:
         self,
         node: str,
         state: StateDirectory,
-        runtime: Runtime,
         note: Callable[[str], None],
         *,
         logs: LogPolicy | None = None,
@@ -44,30 +43,15 @@ class ContainerStarts:
     ) -> None:
         self._node = node
         self._state = state
-        self._runtime = runtime
         self._note = note
         self._logs = logs or LogPolicy()
         self._allow_privileged = allow_privileged
-
-    def sandbox(self, pod: HostPod) -> Sandbox:
-        """Return what all containers of a pod share."""
-        metadata = pod.pod.metadata
-        return Sandbox(
-            uid=pod.uid,
-            name=metadata.name,
-            namespace=metadata.namespace_or_default,
-            cgroup_parent=pod.cgroup,
-            logs=str(self._state.logs(pod.pod)),
-            hostname=pod.state.run.hostname or metadata.name,
-            privileged=self._allow_privileged and is_privileged(pod.state.run),
-        )
 
     def planned(self, pod: HostPod, plan: ContainerPlan, attempt: int) -> ContainerStart:
         """Return a container as planned, before anything of its manifest is resolved."""
         name = ContainerId(pod.uid, plan.name, attempt)
         return ContainerStart(
             id=name,
-            image=pod.state.run.container(plan.name).image,
             command=(),
             args=(),
             env={"HOSTNAME": pod.pod.metadata.name},
@@ -92,10 +76,10 @@ class ContainerStarts:
             args=tuple(expand(word, variables) for word in wanted.args),
             env={**start.env, **variables},
             working_dir=without_nul(wanted.working_dir),
-            mounts=tuple(self._mounts(pod, start.id.name)),
+            mounts=tuple(self._mounts(pod, start.id.name, variables)),
         )
 
-    def _mounts(self, pod: HostPod, container: str) -> list[Mount]:
+    def _mounts(self, pod: HostPod, container: str, variables: Mapping[str, str]) -> list[Mount]:
         volumes = {volume.name: volume for volume in pod.state.run.volumes}
         found = []
         for mount in pod.state.run.container(container).volume_mounts:
@@ -103,7 +87,7 @@ class ContainerStarts:
             if volume is None:
                 continue
             source = volume.host_path.path if volume.host_path else str(self._state.volume(pod.uid, mount.name))
-            source = below(without_nul(source), without_nul(mount.sub_path))
+            source = below(without_nul(source), without_nul(sub_path(mount, variables)))
             found.append(Mount(mount.name, source, without_nul(mount.mount_path), mount.read_only))
         return found
 
@@ -115,7 +99,7 @@ class ContainerStarts:
     def make_volumes(self, pod: HostPod) -> None:
         """Create what the pod writes to, out of reach of the machine's users; a plain process needs the way to it."""
         pod.data.mkdir(parents=True, exist_ok=True)
-        pod.data.chmod(0o711 if self._runtime.name == "process" else 0o700)
+        pod.data.chmod(0o711)
         for volume in pod.state.run.volumes:
             if volume.empty_dir is not None:
                 self._make_volume(pod, volume.name)

@@ -53,7 +53,6 @@ class Figures:
         self._state = state
         self._procfs = procfs or Procfs()
         self._memory = TreeMemory(cgroups, kubepods, capacity_bytes, self._procfs)
-        self.image_folder: Path | None = None
         self.disk = DiskMeter()
         self._last: dict[str, PodStats] = {}
         self._last_node = NodeStats(node)
@@ -100,13 +99,12 @@ class Figures:
     def _of_node(self, all_pods: ContainerStats, memory: MemoryStats) -> NodeStats:
         now = datetime.now(UTC)
         fs = filesystem(self._state.root)
-        images = fs if self.image_folder is None else filesystem(self.image_folder)
         return NodeStats(
             self._node,
             (all_pods,),
             memory,
             fs,
-            RuntimeStats(images, None),
+            RuntimeStats(fs, None),
             RlimitStats(now, self._procfs.max_pids(), self._procfs.running_threads()),
         )
 

@@ -47,8 +47,6 @@ class ContainerRun(Struct):
     failure: str = ""
     """The kubelet's word for why it could not be started."""
     message: str = ""
-    elsewhere: str | None = None
-    """The cgroup, if the runtime chose another one than planned."""
 
     @property
     def name(self) -> str:
@@ -58,7 +56,7 @@ class ContainerRun(Struct):
     @property
     def cgroup(self) -> str:
         """Where it runs."""
-        path = self.elsewhere or self.start.cgroup.path
+        path = self.start.cgroup.path
         assert path is not None
         return path
 

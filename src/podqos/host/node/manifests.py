@@ -62,8 +62,6 @@ class Wanted(Struct, frozen=True):
     """With its uid, not yet admitted."""
     run: PodRun
     source: str
-    spec: Plain = None
-    """As written, for validation."""
     why_not: str = ""
     """Why the API server could not read it."""
     is_replica: bool = False
@@ -117,7 +115,7 @@ class Scan:
         why = wanted.why_not
         if not why:
             policies = self._of_namespace(wanted.pod.metadata.namespace_or_default)
-            admission = admit(wanted.pod, policies, self._profile, wanted.spec)
+            admission = admit(wanted.pod, policies, self._profile)
             if admission.refusal is None:
                 return admission.pod
             why = admission.refusal.message
@@ -252,7 +250,7 @@ class ManifestFolder:
                     f"at most {self._max_pods} pods: {beyond} are not created"
                 )
             for pod in _pods(workload, encoded or repr(value).encode(), self._max_pods):
-                yield Wanted(pod, run, source, spec, why_not, bool(workload.pod_path))
+                yield Wanted(pod, run, source, why_not, bool(workload.pod_path))
 
 
 def _is_manifest(name: str) -> bool:

@@ -101,7 +101,7 @@ class Node(AgentShell):
             raise
 
     def _make_figures(self) -> Figures:
-        figures = Figures(
+        return Figures(
             self.settings.node,
             cgroups=self.cgroups,
             state=self.state,
@@ -109,15 +109,12 @@ class Node(AgentShell):
             kubepods=node_path(self.config.cgroups),
             procfs=self.procfs,
         )
-        figures.image_folder = self.runtime.image_folder()
-        return figures
 
     def _make_world(self) -> HostWorld:
         settings = self.settings
         starts = ContainerStarts(
             settings.node,
             self.state,
-            self.runtime,
             self.note,
             logs=settings.logs,
             allow_privileged=settings.allow_privileged,

@@ -8,6 +8,8 @@ Source: Kubernetes v1.36 pkg/kubelet/prober/{worker,prober}.go, pkg/probe/{http,
 right after the initial delay; the kubelet adds a random part of a period. A probe that is not over when the next one is
 due is the next one.
 
+As for the kubelet, an HTTPS probe accepts any certificate.
+
 Names of hosts are resolved on other threads: a name server that does not answer makes its probe fail, and nothing else.
 Whatever goes wrong about a probe is a failed probe.
 """
@@ -18,7 +20,9 @@ import errno
 import os
 import select
 import socket
+import ssl
 from collections.abc import Callable
+from functools import cache
 from itertools import count
 from typing import Protocol
 
@@ -60,14 +64,18 @@ class Prober:
 
     def begin(self, run: ContainerRun, spec: ContainerRunSpec) -> None:
         """Start the probes of a container that has started."""
-        run.is_ready = spec.readiness_probe is None and spec.startup_probe is None
+        startup, liveness, readiness = (
+            None if probe is None or not probe.can_be_asked else probe
+            for probe in (spec.startup_probe, spec.liveness_probe, spec.readiness_probe)
+        )
+        run.is_ready = readiness is None and startup is None
         later = [
             _Worker(self, run, spec, probe, act)
-            for probe, act in ((spec.liveness_probe, self._is_alive), (spec.readiness_probe, self._is_ready))
+            for probe, act in ((liveness, self._is_alive), (readiness, self._is_ready))
             if probe is not None
         ]
         self._workers[run.id] = later
-        if spec.startup_probe is None:
+        if startup is None:
             for worker in later:
                 worker.begin()
             return
@@ -75,12 +83,12 @@ class Prober:
         def has_started(run: ContainerRun, probe: Probe, good: bool) -> bool:
             if not good:
                 return self._is_alive(run, probe, good)
-            run.is_ready = spec.readiness_probe is None
+            run.is_ready = readiness is None
             for worker in later:
                 worker.begin()
             return False
 
-        first = _Worker(self, run, spec, spec.startup_probe, has_started)
+        first = _Worker(self, run, spec, startup, has_started)
         self._workers[run.id] = [first, *later]
         first.begin()
 
@@ -121,11 +129,10 @@ class Prober:
             self._execute(run, probe, answer)
         elif probe.http_get is not None:
             self._get(spec, probe, probe.http_get, answer)
-        elif probe.tcp_socket is not None:
+        else:
+            assert probe.tcp_socket is not None
             target = (probe.tcp_socket.host or "127.0.0.1", _port(spec, probe.tcp_socket.port))
             self._connect(target, probe, b"", answer)
-        else:
-            answer(True)
 
     def failed(self, run: ContainerRun, error: Exception) -> None:
         """Say why a probe could not even be tried."""
@@ -157,6 +164,7 @@ class Prober:
 
     def _connect(self, target: tuple[str, int], probe: Probe, request: bytes, answer: Answer) -> None:
         """Connect; with a request, send it and read the status. Never blocks."""
+        is_encrypted = probe.http_get is not None and probe.http_get.scheme.upper() == "HTTPS"
         connection: socket.socket | None = None
         is_over = False
 
@@ -196,19 +204,29 @@ class Prober:
             elif not request:
                 close(True)
             else:
-                self.loop.unwatch(connection.fileno())
-                try:
-                    connection.send(request)
-                except OSError:
-                    close(False)
-                    return
-                self.loop.watch(connection.fileno(), received)
+                exchange()
 
-        def received() -> None:
+        def exchange() -> None:
+            """Encrypt, send and receive, each as soon as it needs not wait."""
+            nonlocal connection, request
             assert connection is not None
+            self.loop.unwatch(connection.fileno())
             try:
+                if is_encrypted and not isinstance(connection, ssl.SSLSocket):
+                    connection = _any_certificate().wrap_socket(
+                        connection, server_hostname=target[0], do_handshake_on_connect=False
+                    )
+                if request:
+                    connection.send(request)  # after the handshake, if there is one
+                    request = b""
                 head = connection.recv(_ANSWER_BYTES).split()
-            except OSError:
+            except (BlockingIOError, ssl.SSLWantReadError):
+                self.loop.watch(connection.fileno(), exchange)
+                return
+            except ssl.SSLWantWriteError:
+                self.loop.watch(connection.fileno(), exchange, select.EPOLLOUT)
+                return
+            except (OSError, ValueError):
                 head = []
             close(len(head) > 1 and head[1].isdigit() and 200 <= int(head[1]) < 400)
 
@@ -286,6 +304,14 @@ class _Worker:
         enough = (self._probe.success_threshold or 1) if good else (self._probe.failure_threshold or 3)
         if self._in_a_row >= enough and not self._act(self._run, self._probe, good):
             self.end()
+
+
+@cache
+def _any_certificate() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def _resolved(host: str) -> Address:

@@ -27,9 +27,3 @@ def security_of(run: PodRun, name: str) -> Security:
         no_new_privileges=own.allow_privilege_escalation is False,
         privileged=bool(own.privileged),
     )
-
-
-def is_privileged(run: PodRun) -> bool:
-    """Whether a container of a pod is privileged."""
-    every = (*run.containers, *run.init_containers, *run.ephemeral_containers)
-    return any(spec.security_context is not None and spec.security_context.privileged for spec in every)

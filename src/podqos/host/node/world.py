@@ -58,7 +58,6 @@ from podqos.host.node.probes import Prober
 from podqos.host.runtimes.runtime import (
     ContainerExit,
     ContainerId,
-    ContainerPlace,
     ExecResult,
     Heard,
     Runtime,
@@ -258,7 +257,6 @@ class HostWorld:
         self.pods[pod.uid] = pod
         self.runs[pod.uid] = stored.run
         self.sources[pod.uid] = stored.source
-        self.runtime.prepare(self._starts.sandbox(pod))
         for plan in plans:
             attempts = [container_id.attempt for container_id in found if container_id.name == plan.name]
             if attempts:
@@ -286,10 +284,6 @@ class HostWorld:
         stored = PodState(command.pod, run, self.sources.get(uid, ""), phase="Running", started_us=_now_us())
         pod = self.pods[uid] = HostPod(stored, parent, self.state.data(uid))
         self.state.save(stored)
-        try:
-            self.runtime.prepare(self._starts.sandbox(pod))
-        except Exception as error:  # noqa: BLE001 - a container that needs it says so again
-            self._note(f"{pod.pod.key}: {words(error)}")
         for plan in command.containers:
             self._start_container(pod, plan, 0)
         return (PodStarted(uid),)
@@ -398,7 +392,7 @@ class HostWorld:
         self.prober.end(run)
         run.is_running, run.is_ready, run.exit_code, run.ended_us = False, False, code, _now_us()
         run.failure, run.message = ended.reason, ended.message
-        run.oom_killed = ended.oom_killed or (code != 0 and self.cgroups.oom_kills(run.cgroup) > 0)
+        run.oom_killed = code != 0 and self.cgroups.oom_kills(run.cgroup) > 0
         self.cgroups.kill(run.cgroup)
         self.cgroups.remove(run.cgroup)
         if not pod.is_stopping:
@@ -426,7 +420,7 @@ class HostWorld:
         if pod is not None:
             for run in (*pod.dead, *pod.runs.values()):
                 self.runtime.remove(run.id)
-            self.runtime.remove_sandbox(uid)
+            self.runtime.remove_pod(uid)
         self.end_loose()
         work, pause = removing(self.state.data(uid)), _RETRY_SECONDS
 
@@ -468,8 +462,7 @@ class HostWorld:
 
     def _clean_up(self, what: CleanUp) -> None:
         if what is CleanUp.IMAGES:
-            self.runtime.remove_unused_images()
-            return
+            return  # there are none
         for pod in self.pods.values():
             for name in {run.id.name for run in pod.dead}:
                 self._drop_dead(pod, name, 0)
@@ -491,19 +484,10 @@ class HostWorld:
 
     def _handle(self, heard: Heard) -> None:
         match heard:
-            case ContainerPlace():
-                self._found(heard)
             case ContainerExit():
                 self._ended(heard)
             case ExecResult(token, code):
                 self.prober.answered(token, code == 0)
-
-    def _found(self, place: ContainerPlace) -> None:
-        """Record where a run is, if it is still the last one."""
-        pod = self.pods.get(place.id.uid)
-        run = pod.runs.get(place.id.name) if pod is not None else None
-        if run is not None and run.id == place.id:
-            run.elsewhere, run.pid = place.cgroup, place.pid
 
     def _measure_disks(self) -> None:
         self.figures.disk.begin(self.figures.folders(self.pods.values()))

@@ -1,10 +1,10 @@
-"""Containers as plain processes in their cgroups: the runtime that needs nothing installed.
+"""Containers as plain processes in their cgroups, with nothing installed.
 
 There are no images and no root filesystems: a container sees the machine's files, runs ``command`` and ``args``, and
 starts in a directory of its own, whose size counts as its writable layer. Volumes are mounted at their ``mountPath`` in
 a private mount namespace if the path exists on the machine (nothing is created); ``$PODQOS_VOLUME_<NAME>`` always has
 the directory. Processes share the machine's network and see its other processes. Cgroups, scores, limits, logs,
-restarts, probes and evictions work as with other runtimes. Of a security context, users, groups, dropped capabilities
+restarts, probes and evictions work as in a kubelet. Of a security context, users, groups, dropped capabilities
 and ``allowPrivilegeEscalation`` are honoured; a process has all of the node's capabilities that are not dropped.
 """
 
@@ -34,9 +34,8 @@ from podqos.host.runtimes.runtime import (
     FoundContainer,
     Heard,
     Note,
-    Sandbox,
 )
-from podqos.host.runtimes.security import Ids, capabilities, capability_number, check_user, ids, own_capabilities
+from podqos.host.runtimes.security import Ids, capabilities, capability_number, check_user, ids
 from podqos.host.runtimes.shim_client import Program, ShimClient, ShimLost
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -48,7 +47,6 @@ class ProcessRuntime:
     """Runs processes through a shim."""
 
     name = "process"
-    plans_cgroups = True
 
     def __init__(self, folder: Path, cgroups: Cgroups, capabilities: Capabilities, note: Note) -> None:
         self._folder = folder
@@ -62,20 +60,18 @@ class ProcessRuntime:
         self._has_lost = False
         """Whether the shim was lost, which has yet to be reported."""
 
-    def prepare(self, sandbox: Sandbox) -> None:
-        """Nothing to do: there is no sandbox."""
-
     def start(self, container: ContainerStart) -> int:
         """Start the process directly inside its cgroup."""
         path = planned_path(container)
         argv = (*container.command, *container.args)
         if not argv:
             raise HostError(
-                f"container {container.id.name} has no command: the process runtime has no images to take it from"
+                f"container {container.id.name} has no command, and images are not run here: "
+                "use a kubelet, k3s or `podman kube play`"
             )
         container.folder.mkdir(parents=True, exist_ok=True)
         container.log.parent.mkdir(parents=True, exist_ok=True)
-        check_user(container, str(os.geteuid()))
+        check_user(container)
         user = _ids(container)
         if user is not None:
             os.chown(container.folder, user.uid, user.gid)
@@ -157,7 +153,7 @@ class ProcessRuntime:
         with contextlib.suppress(ShimLost):
             self._shim.forget(str(container))
 
-    def remove_sandbox(self, uid: str) -> None:
+    def remove_pod(self, uid: str) -> None:
         """Kill what a pod has moved out of its cgroups: without its parents it is the shim's child."""
         home, kept = self._home(uid), {pid for pid, _ in self._running.values()}
         with contextlib.suppress(ShimLost):
@@ -224,14 +220,6 @@ class ProcessRuntime:
             found += self._start_over()
         return found
 
-    def remove_unused_images(self) -> int:
-        """There are no images."""
-        return 0
-
-    def image_folder(self) -> Path | None:
-        """There are no images."""
-        return None
-
     def close(self, *, end: bool) -> None:
         """Disconnect from the shim, or end it."""
         if not end:
@@ -294,7 +282,7 @@ class ProcessRuntime:
         """Return what is left after dropping some; a plain process has all of the node's otherwise."""
         if not container.security.drop:
             return None
-        return [capability_number(name) for name in capabilities(container.security, own_capabilities())]
+        return [capability_number(name) for name in capabilities(container.security)]
 
     def _environment(self, container: ContainerStart) -> dict[str, str]:
         volumes = {f"PODQOS_VOLUME_{_variable(mount.volume)}": mount.source for mount in container.mounts}
@@ -319,7 +307,7 @@ def _ids(container: ContainerStart) -> Ids | None:
     security = container.security
     if security.run_as_user is None and security.run_as_group is None and not security.groups:
         return None
-    return ids(container, str(os.geteuid()), Path("/"))
+    return ids(container)
 
 
 def _variable(volume: str) -> str:

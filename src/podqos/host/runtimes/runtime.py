@@ -1,7 +1,7 @@
-"""The interface of container runtimes. ``process`` needs nothing installed; the others drive real ones.
+"""The interface of what runs containers: plain processes, or what tests make up.
 
 A runtime starts, ends and lists containers; it decides nothing. The usage of a container is read from its cgroup, the
-same way for all. Calls return quickly; ``heard`` reports later how a container ended, when ``fileno`` is readable.
+same way for both. Calls return quickly; ``heard`` reports later how a container ended, when ``fileno`` is readable.
 """
 
 from __future__ import annotations
@@ -65,21 +65,6 @@ class Mount(Struct, frozen=True, gc=False):
     read_only: bool = False
 
 
-class Sandbox(Struct, frozen=True, kw_only=True):
-    """A pod about to get its first container."""
-
-    uid: str
-    name: str
-    namespace: str
-    cgroup_parent: str
-    """The cgroup of the pod; all of its containers lie below."""
-    logs: str
-    """The directory of its logs."""
-    hostname: str = ""
-    privileged: bool = False
-    """Whether one of its containers is."""
-
-
 class Security(Struct, frozen=True, kw_only=True):
     """The security context of a container, after the pod's; None and empty where nothing is written."""
 
@@ -96,31 +81,22 @@ class Security(Struct, frozen=True, kw_only=True):
     """``allowPrivilegeEscalation: false``."""
     privileged: bool = False
 
-    def user(self, image_user: str) -> str:
-        """Return ``user[:group]`` for a container whose image says this; empty for root and the image's group."""
-        if self.run_as_user is None and self.run_as_group is None:
-            return image_user
-        user = image_user.partition(":")[0] or "0" if self.run_as_user is None else str(self.run_as_user)
-        return user if self.run_as_group is None else f"{user}:{self.run_as_group}"
-
 
 class ContainerStart(Struct, frozen=True, kw_only=True):
     """A container to start, fully resolved."""
 
     id: ContainerId
-    image: str
     command: tuple[str, ...]
-    """Empty: the image's."""
     args: tuple[str, ...]
     env: Mapping[str, str]
     working_dir: str
-    """Empty: the image's, or the container's own directory."""
+    """Empty: the container's own directory."""
     mounts: tuple[Mount, ...]
     cgroup: Cgroup
     """The planned cgroup and its files; the path ends in the id of the run."""
     oom_score_adj: int
     folder: Path
-    """For what it writes outside volumes, if the runtime has no writable layer of its own."""
+    """For what it writes outside volumes."""
     log: Path
     log_bytes: int
     log_files: int
@@ -138,21 +114,11 @@ class FoundContainer(Struct, frozen=True):
     """None while it runs."""
 
 
-class ContainerPlace(Struct, frozen=True, gc=False):
-    """Where a run is, once it has started."""
-
-    id: ContainerId
-    cgroup: str
-    pid: int | None
-
-
 class ContainerExit(Struct, frozen=True, gc=False):
     """How a run ended."""
 
     id: ContainerId
     exit_code: int
-    oom_killed: bool = False
-    """As reported by the runtime; if False, the cgroup is checked."""
     is_lost: bool = False
     """It ended because its keeper did, which is not its fault."""
     reason: str = ""
@@ -167,7 +133,7 @@ class ExecResult(Struct, frozen=True, gc=False):
     exit_code: int
 
 
-Heard = ContainerPlace | ContainerExit | ExecResult
+Heard = ContainerExit | ExecResult
 
 
 def start_failure(error: Exception) -> str:
@@ -179,14 +145,6 @@ class Runtime(Protocol):
     """Something that runs containers."""
 
     name: str
-    plans_cgroups: bool
-    """Whether containers run in their planned cgroups and nothing else does: what it does not know there is a stray."""
-
-    def prepare(self, sandbox: Sandbox) -> None:
-        """Prepare for the containers of a pod: network, pause process, whatever is needed. May be repeated.
-
-        Failures are reported when a container is started.
-        """
 
     def start(self, container: ContainerStart) -> int | None:
         """Start a container in its cgroup and return its process id, if known; raises ``HostError``."""
@@ -203,8 +161,8 @@ class Runtime(Protocol):
     def remove(self, container: ContainerId) -> None:
         """Remove what is left of an ended container; its directory and log belong to the node."""
 
-    def remove_sandbox(self, uid: str) -> None:
-        """Undo ``prepare``."""
+    def remove_pod(self, uid: str) -> None:
+        """Kill what a pod has moved out of its cgroups."""
 
     def containers(self) -> list[FoundContainer]:
         """Return all known containers, to be adopted or removed."""
@@ -214,12 +172,6 @@ class Runtime(Protocol):
 
     def heard(self) -> list[Heard]:
         """Return the events since the last call."""
-
-    def remove_unused_images(self) -> int:
-        """Remove images that no container uses; return the bytes gained."""
-
-    def image_folder(self) -> Path | None:
-        """Return the directory of images; None if there is none or it is unknown."""
 
     def close(self, *, end: bool) -> None:
         """Release it; with ``end`` everything that serves only this node ends as well."""

@@ -1,4 +1,4 @@
-"""Under which user and with which privileges a container runs: the rules that every runtime shares.
+"""Under which user and with which privileges a container runs.
 
 Source: Kubernetes v1.36 pkg/kubelet/kuberuntime/security_context{,_others}.go (``runAsNonRoot``), pkg/securitycontext;
 containerd's CRI plugin for capabilities (``ALL`` first, then single ones) and for groups.
@@ -6,13 +6,12 @@ containerd's CRI plugin for capabilities (``ALL`` first, then single ones) and f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+import os
+import pwd
 
 from msgspec import Struct
 
 from podqos.host.linux.procfs import Procfs
-from podqos.host.runtimes.oci_unpack import inside
 from podqos.host.runtimes.runtime import ContainerStart, Security, StartError
 
 # In the kernel's order: the index is the number.
@@ -25,8 +24,6 @@ _NAMES = (
     "CHECKPOINT_RESTORE",
 )  # fmt: skip
 _ALL = "ALL"
-_MOST_FILE_BYTES = 1 << 20
-_MOST_ID = (1 << 31) - 1  # as the API allows
 
 
 class Ids(Struct, frozen=True):
@@ -37,42 +34,44 @@ class Ids(Struct, frozen=True):
     groups: tuple[int, ...]
 
 
-def check_user(container: ContainerStart, image_user: str) -> None:
-    """Raise if a container that must not run as root would, or might."""
+def check_user(container: ContainerStart) -> None:
+    """Raise if a container that must not run as root would."""
     security = container.security
-    if not security.run_as_non_root:
+    if not security.run_as_non_root or _uid(security) != 0:
         return
-    where = f"(container: {container.id.name})"
+    why = "container has runAsNonRoot and image will run as root"
     if security.run_as_user is not None:
-        if security.run_as_user == 0:
-            raise _refused(f"container's runAsUser breaks non-root policy {where}")
-        return
-    user = image_user.partition(":")[0]
-    if not user or (user.isdecimal() and int(user) == 0):
-        raise _refused(f"container has runAsNonRoot and image will run as root {where}")
-    if not user.isdecimal():
-        raise _refused(
-            f"container has runAsNonRoot and image has non-numeric user ({user}), "
-            f"cannot verify user is non-root {where}"
-        )
+        why = "container's runAsUser breaks non-root policy"
+    raise _refused(f"{why} (container: {container.id.name})")
 
 
-def ids(container: ContainerStart, image_user: str, rootfs: Path) -> Ids:
-    """Return the ids of a container; names are those of its root filesystem."""
+def ids(container: ContainerStart) -> Ids:
+    """Return the ids of a container; a user whom this machine knows has its groups."""
     security = container.security
-    uid, gid, others = _look_up(security.user(image_user), rootfs)
+    uid = _uid(security)
+    others: list[int] = []
+    gid = 0
+    try:
+        user = pwd.getpwuid(uid)
+    except KeyError:
+        gid = security.run_as_group or 0
+    else:
+        gid = user.pw_gid if security.run_as_group is None else security.run_as_group
+        others = [group for group in os.getgrouplist(user.pw_name, user.pw_gid) if group not in {gid, user.pw_gid}]
     return Ids(uid, gid, tuple(dict.fromkeys((*others, *security.groups))))
 
 
-def capabilities(security: Security, usual: Sequence[str]) -> list[str]:
-    """Return the capabilities of a container that has the usual ones, as ``CAP_…``."""
+def _uid(security: Security) -> int:
+    return os.geteuid() if security.run_as_user is None else security.run_as_user
+
+
+def capabilities(security: Security) -> list[str]:
+    """Return the capabilities of a container that has the node's, as ``CAP_…``."""
+    own = own_capabilities()
     if security.privileged:
-        return own_capabilities()
+        return own
     add, drop = [_known(name) for name in security.add], [_known(name) for name in security.drop]
-    found = own_capabilities() if _ALL in add else list(usual)
-    if _ALL in drop:
-        found = []
-    found = list(dict.fromkeys((*found, *(name for name in add if name != _ALL))))
+    found = dict.fromkeys((*([] if _ALL in drop else own), *(name for name in add if name != _ALL)))
     return [name for name in found if name not in drop]
 
 
@@ -98,39 +97,3 @@ def _known(text: str) -> str:
 
 def _refused(message: str) -> StartError:
     return StartError("CreateContainerConfigError", message)
-
-
-def _look_up(text: str, rootfs: Path) -> tuple[int, int, list[int]]:
-    """Return the ids of ``user[:group]``, given by number or by name in the image's files."""
-    user, _, group = text.partition(":")
-    uid, gid, name = 0, 0, user or "root"
-    for line in _lines(rootfs, "/etc/passwd", (2, 3)):
-        if line[0] == user or line[2] == (user or "0"):
-            name, uid, gid = line[0], int(line[2]), int(line[3])
-            break
-    else:
-        if user and not _is_id(user):
-            raise _refused(f"the image runs as user {user!r}, which is not in its /etc/passwd")
-        uid = int(user or 0)
-    groups = _lines(rootfs, "/etc/group", (2,))
-    if group:
-        numbers = [int(line[2]) for line in groups if line[0] == group]
-        if not numbers and not _is_id(group):
-            raise _refused(f"the image runs as group {group!r}, which is not in its /etc/group")
-        gid = numbers[0] if numbers else int(group)
-    others = [int(line[2]) for line in groups if name in line[-1].split(",") and line[2] != str(gid)]
-    return uid, gid, others
-
-
-def _lines(rootfs: Path, name: str, numbers: Sequence[int]) -> list[list[str]]:
-    """Return the lines of a file whose columns are numbers where they should be; an image may hold anything there."""
-    path = inside(rootfs, name)
-    if path.is_symlink() or not path.is_file():
-        return []
-    with path.open(errors="replace") as file:
-        lines = [line.split(":") for line in file.read(_MOST_FILE_BYTES).splitlines()]
-    return [line for line in lines if len(line) > 3 and all(_is_id(line[column]) for column in numbers)]
-
-
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= _MOST_ID

@@ -11,7 +11,7 @@ pkg/fieldpath, pkg/api/v1/resource (valueFrom).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -76,6 +76,9 @@ class VolumeMount(Struct, frozen=True, rename="camel"):
     mount_path: str = ""
     read_only: bool = False
     sub_path: str = ""
+    sub_path_expr: str = ""
+    # Ignored, and said so.
+    mount_propagation: str = ""
 
 
 class ExecAction(Struct, frozen=True):
@@ -120,6 +123,11 @@ class Probe(Struct, frozen=True, rename="camel"):
     success_threshold: int = 1
     failure_threshold: int = 3
     termination_grace_period_seconds: int | None = None
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether this node can ask it: a gRPC probe is ignored, and said so."""
+        return self.exec is not None or self.http_get is not None or self.tcp_socket is not None
 
 
 class Port(Struct, frozen=True, rename="camel"):
@@ -186,6 +194,9 @@ class ContainerRunSpec(Struct, frozen=True, rename="camel"):
     readiness_probe: Probe | None = None
     security_context: SecurityContext | None = None
     lifecycle: Lifecycle | None = None
+    # Ignored, and said so.
+    env_from: Other = None
+    volume_devices: Other = None
 
 
 class HostPath(Struct, frozen=True):
@@ -251,7 +262,7 @@ def unsupported(run: PodRun) -> list[str]:
     ]
     lines += [f"{line} is ignored" for line in _ignored(run.security_context)]
     for container in (*run.containers, *run.init_containers):
-        ignored = (*_ignored(container.security_context), *_hooks(container.lifecycle))
+        ignored = (*_ignored(container.security_context), *_hooks(container.lifecycle), *_fields(container))
         lines += [f"container {container.name}: {line} is ignored" for line in ignored]
         lines += [
             f"container {container.name}: env {variable.name}: only fieldRef and resourceFieldRef are supported"
@@ -270,6 +281,14 @@ def without_nul(text: str) -> str:
     return text
 
 
+def sub_path(mount: VolumeMount, known: Mapping[str, str]) -> str:
+    """Return the part of its volume that is mounted; raises ``HostError`` for a variable that does not exist."""
+    for name in _REFERENCE.findall(mount.sub_path_expr):
+        if name and name not in known:
+            raise HostError(f"subPathExpr {mount.sub_path_expr}: there is no variable {name}")
+    return mount.sub_path or expand(mount.sub_path_expr, known, "subPathExpr")
+
+
 def below(volume: str, sub_path: str) -> str:
     """Return the part of a volume to mount, created if needed; raises ``HostError`` if links lead out of the volume.
 
@@ -284,6 +303,25 @@ def below(volume: str, sub_path: str) -> str:
     if not found.exists():
         found.mkdir(0o750, parents=True, exist_ok=True)
     return str(found)
+
+
+def _fields(container: ContainerRunSpec) -> Iterator[str]:
+    """Yield the fields of a container that are not carried out."""
+    if container.env_from:
+        yield "envFrom"
+    if container.volume_devices:
+        yield "volumeDevices"
+    for mount in container.volume_mounts:
+        if mount.mount_propagation not in {"", "None"}:
+            yield f"mountPropagation of {mount.name}"
+    probes = (
+        ("startupProbe", container.startup_probe),
+        ("livenessProbe", container.liveness_probe),
+        ("readinessProbe", container.readiness_probe),
+    )
+    for name, probe in probes:
+        if probe is not None and not probe.can_be_asked:
+            yield f"{name} without exec, httpGet or tcpSocket"
 
 
 def _hooks(lifecycle: Lifecycle | None) -> list[str]:

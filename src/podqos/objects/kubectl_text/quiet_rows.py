@@ -13,7 +13,6 @@ from enum import Enum, auto
 from msgspec import Struct
 
 from podqos.model.event import Event
-from podqos.objects.kubectl_text.columns import Columns, column_row
 from podqos.objects.kubectl_text.lines import cleaned
 from podqos.objects.kubectl_text.pasted import PastedPod
 from podqos.objects.kubectl_text.quiet_descriptions import TELLING_REASONS, Description
@@ -33,7 +32,8 @@ _STATUS = re.compile(rf"(?:Init:)?(?:(?:{_TELLING})(?![A-Za-z0-9])|ExitCode:|Sig
 """What tells something."""
 _POD = re.compile(
     rf"{_NAMESPACE}(?P<name>{_NAME})[ \t]+\d{{1,4}}/\d{{1,4}}[ \t]+"
-    rf"(?P<status>[A-Z][A-Za-z0-9]{{1,60}}(?:[:/][A-Za-z0-9/]{{1,60}})?)[ \t]+\d{{1,9}}(?: \({_AGE} ago\))?[ \t]+{_AGE}"
+    rf"(?P<status>[A-Z][A-Za-z0-9]{{1,60}}(?:[:/][A-Za-z0-9/]{{1,60}}){{0,2}})[ \t]+"
+    rf"\d{{1,9}}(?: \({_AGE} ago\))?[ \t]+{_AGE}"
     rf"(?:[ \t]{{1,80}}(?:<none>|[0-9a-f.:]{{3,45}})[ \t]{{1,80}}(?P<node><none>|{_NAME})(?=[ \t]|$)"
     r"[ -_a-~\t]{0,1000}|[ \t]*)$"
 )
@@ -41,8 +41,6 @@ _EVENT = re.compile(
     rf"{_NAMESPACE}{_AGE}(?: \(x\d{{1,9}} over {_AGE}\))?[ \t]+(?:Normal|Warning)[ \t]+"
     rf"(?P<reason>[A-Z][A-Za-z0-9]{{1,127}})[ \t]+[A-Za-z.]{{1,63}}/(?P<name>{_NAME})[ \t]+[!-_a-~][^`]{{0,4000}}$"
 )
-_USUAL = (("name", "", "status", "restarts", ""), ("namespace", "name", "", "status", "restarts", ""))
-"""What the columns of ``kubectl get pods`` mean; those that may follow are no more than a node."""
 
 
 class Told(Enum):
@@ -79,14 +77,12 @@ class Rows(Struct, frozen=True, gc=False):
     text: str
     namespace: str
     """What the command names."""
-    columns: Columns | None = None
 
     def pods(self, names: Collection[str] | None) -> Iterator[PastedPod]:
         """Yield the pods of these names; None: all."""
         for line in self._lines(_POD, names):
-            pod = None if self.columns is None else column_row(line, self.columns, self.namespace)
-            pod = pod or pod_row(line, self.namespace)
-            if isinstance(pod, PastedPod):
+            pod = pod_row(line, self.namespace)
+            if pod is not None:
                 yield pod
 
     def events(self, names: Collection[str] | None) -> Iterator[Event]:
@@ -141,7 +137,6 @@ class QuietRows:
         self,
         lines: Sequence[str],
         place: int,
-        columns: Columns | None,
         namespace: str,
         told: Collection[str],
         *,
@@ -151,16 +146,12 @@ class QuietRows:
 
         ``told`` are names about which something was told; ``is_full``: so much that the rest is counted alone.
         """
-        if columns is not None and not _is_usual(columns):
-            return None, place
         kept, match, is_telling = list[str](), _POD.match, _STATUS.match
         while place < len(lines) and (found := match(lines[place])) is not None:
             own, name, status, node = found.group("namespace", "name", "status", "node")
             is_quiet = status == "Running" or not is_telling(status)
             if not is_quiet and (not is_full or name in told):
                 break
-            if is_quiet and "OOMKilled" in lines[place]:
-                break  # in a column of any name
             if is_quiet:
                 self._add(own or namespace, name, node)
                 if status.endswith(_COMPLETED):
@@ -172,7 +163,7 @@ class QuietRows:
             else:
                 self.left_out[_told_by(status.removeprefix("Init:"))] += 1
             place += 1
-        return self._rows(kept, namespace, columns), place
+        return self._rows(kept, namespace), place
 
     def take_events(
         self, lines: Sequence[str], place: int, namespace: str, told: Collection[str]
@@ -216,10 +207,10 @@ class QuietRows:
         if node and node != "<none>" and len(self.nodes) < MOST_NAMES:
             self.nodes.add(node)
 
-    def _rows(self, lines: list[str], namespace: str, columns: Columns | None = None) -> Rows | None:
+    def _rows(self, lines: list[str], namespace: str) -> Rows | None:
         if not lines:
             return None
-        rows = Rows("\n".join(lines), namespace, columns)
+        rows = Rows("\n".join(lines), namespace)
         self._room -= len(rows.text)
         return rows
 
@@ -245,10 +236,3 @@ def count_pods(pods: Iterable[tuple[str, str]], names: Collection[str]) -> int:
         if namespace and name in bare:
             spaces[name] = spaces.get(name, 0) + 1
     return len(left) - sum(count == 1 for count in spaces.values())
-
-
-def _is_usual(columns: Columns) -> bool:
-    return any(
-        columns.meanings[: len(usual)] == usual and {"", "node"}.issuperset(columns.meanings[len(usual) :])
-        for usual in _USUAL
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -12,10 +12,9 @@ from podqos.errors import InvalidQuantity
 from podqos.model.event import Event, ObjectReference
 from podqos.model.node import Node, NodeStatus
 from podqos.model.pod import ObjectMeta, PodSpec
-from podqos.model.pod_fate import ContainerStatus, FullPodStatus, PodCondition
+from podqos.model.pod_fate import FullPodStatus, PodCondition
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
-from podqos.objects.kubectl_text.columns import Columns, column_row, columns_of
 from podqos.objects.kubectl_text.describe_node import CONDITION_ROW, NodeDescription
 from podqos.objects.kubectl_text.describe_pod import KEY, Place, PodDescription
 from podqos.objects.kubectl_text.embedded import incomplete_pods
@@ -32,11 +31,8 @@ from podqos.objects.kubectl_text.tables import (
     PHASES,
     described_event,
     event_row,
-    eviction_row,
-    metric_row,
     node_row,
     pod_row,
-    reasons_row,
 )
 
 MOST_OBJECTS = 100_000
@@ -67,17 +63,7 @@ _BEGINNINGS = frozenset(
 _NODE_BEGINNINGS = frozenset(("Capacity", "Allocatable", "Non-terminated Pods", "Allocated resources", "Unschedulable"))
 _STATES = ("Terminated", "Waiting", "Running")
 _RULE = re.compile(r"[-\s]{4,}$")
-_STATED = (
-    b"OOMKilled",
-    b"OOM Killed",
-    b"System OOM encountered",
-    b" rule at index ",
-    b"OOM killed",
-    b"OOM-killed",
-    b"OutOfMemoryError: Container killed",
-)
-_OF_KILLERS = (" Killed ", "\nKilled ", " killed ", " Killing ", "oomd", "earlyoom", "nohang", "lowmemory")
-_ENDS = frozenset(("Evicted", "SystemOOM", "OOMKilling"))
+_OF_KILLERS = (" Killed ", "\nKilled ", " killed ", " Killing ", "oomd", "earlyoom")
 
 
 def read_text(text: str) -> Pasted:
@@ -85,13 +71,7 @@ def read_text(text: str) -> Pasted:
     reader = TextReader()
     reader.feed(text)
     reader.end()
-    reader.look_for_statements(text.encode(errors="replace"))
     return reader.pasted(None)
-
-
-def _has_ended(statuses: Iterable[ContainerStatus]) -> bool:
-    states = (state for status in statuses for state in (status.state, status.last_state))
-    return any(state is not None and state.terminated is not None for state in states)
 
 
 class TextReader:
@@ -107,12 +87,10 @@ class TextReader:
         self._pods_told = 0
         self._events: list[Event | Rows] = []
         self._messages: list[str] = []
-        self._stated = NOTHING
         self._told: set[str] = set()
         """The names of pods, and of what other events are about."""
         self._pod: PodDescription | None = None
         self._node: NodeDescription | None = None
-        self._columns: Columns | None = None
         self._namespace = self._named = self._named_node = ""
         """What the command names."""
         self._drained: dict[str, str] = {}
@@ -147,14 +125,6 @@ class TextReader:
         """Know that a text has no more parts."""
         self._end()
 
-    def look_for_statements(self, text: bytes) -> None:
-        """Look for what other programs state in the beginning of a text in which nothing tells of an end."""
-        if any(words in text for words in _STATED) and not self._tells_of_an_end():
-            from podqos.objects.kubectl_text.stated import stated
-
-            lines = text.decode(errors="replace").split("\n")
-            self._stated = stated("\n".join([line for line in lines if line.strip() not in self._inside]))
-
     @property
     def nodes(self) -> Iterator[Node]:
         """The nodes so far; of those that tell nothing, how large they are."""
@@ -172,13 +142,12 @@ class TextReader:
     @property
     def is_empty(self) -> bool:
         """Whether kubectl printed nothing in it."""
-        return not self.told and self._stated == NOTHING
+        return not self.told
 
     @property
     def names(self) -> set[str]:
         """The names about which something is told."""
-        stated = (pod.metadata.name for pod in self._stated.pods)
-        return {*self._told, *stated, *(event.about.name for event in self._stated.events)}
+        return set(self._told)
 
     def pasted(self, names: Collection[str] | None) -> Pasted:
         """Return all; of rows that tell nothing by themselves only those about these names, unless there are none."""
@@ -206,28 +175,13 @@ class TextReader:
             elif has_events:
                 events += event.events(names)
         own = Pasted(tuple(pods), tuple(nodes), tuple(events), tuple(self._messages))
-        return joined([own] if self._stated == NOTHING else [own, self._stated])
+        return joined([own])
 
     @property
     def telling(self) -> tuple[list[PastedPod], list[Event]]:
         """The pods and events that are not quiet."""
         pods = [pod for pod in self._pods if isinstance(pod, PastedPod)]
         return pods, [event for event in self._events if isinstance(event, Event)]
-
-    def _tells_of_an_end(self) -> bool:
-        """Whether a text has a container that ended, an eviction or an OOM."""
-        if self._messages or self.quiet.has_ended:
-            return True
-        if any(isinstance(event, Event) and event.reason in _ENDS for event in self._events):
-            return True
-        pods = (pod.status for pod in self._pods if isinstance(pod, PastedPod))
-        return any(
-            bool(status.reason)
-            or _has_ended(
-                status.container_statuses + status.init_container_statuses + status.ephemeral_container_statuses
-            )
-            for status in pods
-        )
 
     def _pass_over(self, place: int) -> int:
         """Take rows that tell nothing, and return where the text goes on; 0: there are none here."""
@@ -236,8 +190,8 @@ class TextReader:
         raw, quiet, namespace = self._lines.raw, self.quiet, self._namespace
         kept: list[PastedPod | Rows | Description] | list[Event | Rows] = self._pods
         is_full = self._pods_told >= MOST_TOLD
-        rows, after = quiet.take_pods(raw, place, self._columns, namespace, self._told, is_full=is_full)
-        if after == place and self._columns is None:
+        rows, after = quiet.take_pods(raw, place, namespace, self._told, is_full=is_full)
+        if after == place:
             kept = self._events
             rows, after = quiet.take_events(raw, place, namespace, self._told)
         if after == place:
@@ -249,7 +203,7 @@ class TextReader:
 
     def _read(self, place: int) -> int:
         """Read a line, or several that belong together, and return where the text goes on."""
-        is_outside = self._pod is None and self._node is None and self._columns is None
+        is_outside = self._pod is None and self._node is None
         if is_outside and not self._lines.may_tell(place):
             return place + 1
         line = self._lines[place]
@@ -258,7 +212,6 @@ class TextReader:
             self._namespace, self._named, self._named_node = line.namespace or "", line.pod, line.node
             return place + 1
         if not line.text:
-            self._columns = None
             return place + 1
         following = self._following(place) if ":" in line.text else ""
         if self._begins(line, following, place):
@@ -405,22 +358,12 @@ class TextReader:
             self._end_descriptions()
             self._nodes.append(node)
             return True
-        if self._columns is not None:
-            row = column_row(text, self._columns, self._namespace)
-            if row is not None:
-                self._end_descriptions()
-                if isinstance(row, Event):
-                    self._add_event(row)
-                else:
-                    self._add_pod(row)
-                return True
-        named = ObjectMeta(name=self._named, namespace=self._namespace if self._named else "")
-        pod = pod_row(text, self._namespace) or metric_row(text) or reasons_row(text, named)
+        pod = pod_row(text, self._namespace)
         if pod is not None:
             self._end_descriptions()
             self._add_pod(pod)
             return True
-        event = event_row(text, self._namespace) or eviction_row(text, self._namespace)
+        event = event_row(text, self._namespace)
         if event is not None:
             self._end_descriptions()
             self._add_event(event)
@@ -437,7 +380,6 @@ class TextReader:
             self._node.feed(Line("Conditions:"))
             self._node.feed(Line(text))
             return True
-        self._columns = columns_of(text) or self._columns
         return False
 
     def _drained_row(self, text: str) -> bool:
@@ -473,7 +415,6 @@ class TextReader:
 
     def _end(self) -> None:
         self._end_descriptions()
-        self._columns = None
 
     def _end_descriptions(self) -> None:
         about = ObjectReference("Pod", *named_in(self._of_pod)) if self._of_pod else ObjectReference("Pod")

@@ -24,7 +24,7 @@ _AGE = r"(?:<unknown>|<invalid>|<none>|(?:\d{1,6}[ydhms]){1,3})"
 _SUBOBJECT = r"spec\.[A-Za-z]{1,40}\{[^}\s]{1,253}\}"
 _POD = re.compile(
     rf"(?:(?P<namespace>{_NAMESPACE})\s+)?(?:pod/)?(?P<name>{_ANY_NAME})\s+(?P<ready>\d{{1,4}})/(?P<all>\d{{1,4}})\s+"
-    rf"(?P<status>[A-Z][A-Za-z0-9]{{1,60}}(?:[:/][A-Za-z0-9/]{{1,60}})?)\s+"
+    rf"(?P<status>[A-Z][A-Za-z0-9]{{1,60}}(?:[:/][A-Za-z0-9/]{{1,60}}){{0,2}})\s+"
     rf"(?P<restarts>\d{{1,9}})(?:\s+\({_AGE}\s+ago\))?\s+{_AGE}(?P<rest>\s.{{0,2000}})?$"
 )
 _WIDE = re.compile(rf"\s+(?:<none>|[0-9a-f.:]{{3,45}})\s+(?P<node><none>|{_NAME})(?:\s|$)")
@@ -59,8 +59,6 @@ _DUMPED = re.compile(
     r"\{(?P<component>[A-Za-z][A-Za-z0-9./_-]{0,252}) (?P<host>[a-z0-9][a-z0-9.-]{0,252})?\} "
     r"(?P<reason>[A-Z][A-Za-z0-9]{1,127}): (?P<message>\S.{0,16000})$"
 )
-_METRIC = re.compile(r"kube_pod_container_status_(last_)?terminated_reason\{([^{}]{1,2000})\}\s{1,8}1(?:\s|$)")
-_LABEL = re.compile(r'([a-z_]{1,40})="([^"]{0,300})"')
 _FIELD_PREFIX = re.compile(rf"({_SUBOBJECT}):\s")
 # The name of an event ends in when it was created, in nanoseconds.
 _EVENT_NAME = re.compile(r"\.[0-9a-f]{12,18}$")
@@ -149,36 +147,6 @@ def node_row(text: str) -> Node | None:
     )
 
 
-def reasons_row(text: str, metadata: ObjectMeta) -> PastedPod | None:
-    """Return the pod of which jsonpath printed how its containers ended; None: it is something else."""
-    words = text.strip("'\"").split()
-    if "OOMKilled" not in words or not ENDED_BY.issuperset(words):
-        return None
-    statuses = [ContainerStatus(last_state=ContainerState(terminated=_ended(word))) for word in words]
-    return PastedPod(metadata, status=FullPodStatus(container_statuses=tuple(statuses)))
-
-
-def metric_row(text: str) -> PastedPod | None:
-    """Return the pod of a metric of kube-state-metrics about the end of a container; None: it is something else."""
-    found = _METRIC.match(text)
-    if found is None:
-        return None
-    labels = dict(_LABEL.findall(found[2]))
-    ended = ContainerState(terminated=ContainerTerminated(reason=labels.get("reason", ""), exit_code=None))
-    own = ContainerStatus(
-        name=labels.get("container", ""),
-        state=None if found[1] else ended,
-        last_state=ended if found[1] else None,
-    )
-    metadata = ObjectMeta(name=labels.get("pod", ""), namespace=labels.get("namespace", ""))
-    spec = PodSpec(node_name=labels.get("node", ""))
-    return PastedPod(metadata, spec, FullPodStatus(container_statuses=(own,)))
-
-
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
-_NAMES_OF_POD = 2
-
-
 def event_row(text: str, namespace: str = "") -> Event | None:
     """Return the event of a row of ``kubectl get events`` or ``kubectl events``; None: it is something else."""
     if "- event for " in text and (dumped := _DUMPED.match(text)):
@@ -205,25 +173,6 @@ def event_row(text: str, namespace: str = "") -> Event | None:
         about = ObjectReference(found["kind"], found["namespace"] or namespace, name, field_path=found["field"] or "")
         return _event(found, about, found["message"], found["host"] or "", found["count"])
     return None
-
-
-def eviction_row(text: str, namespace: str = "") -> Event | None:
-    """Return the eviction in a row of chosen columns, its message the last; None: it is something else."""
-    before, found, message = text.partition("The node ")
-    words = before.split()
-    if not found or "Evicted" not in words or not message.startswith(("was low on ", "had condition: ")):
-        return None
-    times = [word for word in words if _TIME.match(word)]
-    names = [word.partition("/") for word in words if word[0].islower() and word not in {"pod", *times}]
-    if not 1 <= len(names) <= _NAMES_OF_POD:
-        return None
-    # Before a slash is the kind, or the namespace.
-    above, _, name = names[-1] if names[-1][1] else ("", "", names[-1][0])
-    above = names[0][0] if len(names) > 1 else above.replace("pod", "") or namespace
-    about = ObjectReference("Pod", above, name)
-    return Event(
-        reason="Evicted", message=found + message, involved_object=about, last_timestamp=max(times, default=None)
-    )
 
 
 def described_event(text: str, about: ObjectReference) -> Event | None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from podqos.advice.sizing.applying import ContainerAdvice
 from podqos.advice.sizing.coverage import RECOMMENDED
-from podqos.advice.sizing.overcommitment import SettingKind
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Share
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
 from podqos.model.pod import QOSClass
@@ -18,12 +17,12 @@ from podqos.report.text.style import Style, wrapped
 from podqos.wording import mebibytes
 from podqos.words.advice import (
     DOUBTS,
-    autoscaled_words,
+    autoscaler_words,
     bounded_words,
     need_words,
     new_cpu_limit,
     quota_words,
-    runtime_words,
+    setting_words,
 )
 from podqos.words.usage import coverage_line
 
@@ -31,20 +30,11 @@ from podqos.words.usage import coverage_line
 _TOLD = 3
 
 
-def text(report: AdviceReport, style: Style, *, verbose: bool = False) -> list[str]:
-    """Return the advice about all workloads: a table first, then the reasons; ``verbose``: also how to take it."""
+def text(report: AdviceReport, style: Style) -> list[str]:
+    """Return the advice about all workloads: a table first, then the reasons."""
     lines = table(report, style)
     for workload in report.workloads:
-        lines += ["", style.strong(workload.workload), *workload_lines(workload, style, verbose=verbose)]
-    # Most clusters are not OpenShift.
-    settings = [setting for setting in report.settings if verbose or setting.setting is SettingKind.QOS_RESERVED]
-    if settings:
-        lines += ["", style.strong("Recommended settings")]
-        lines += [line for setting in settings for line in wrapped(setting.text, style, "    ", "  - ")]
-    if verbose and report.steps:
-        lines += ["", style.strong("Rollout steps")]
-        for number, step in enumerate(report.steps, start=1):
-            lines += wrapped(step.text, style, "     ", f"  {number}. ")
+        lines += ["", style.strong(workload.workload), *workload_lines(workload, style)]
     for shortfall in report.short_quotas:
         lines += ["", *wrapped(style.alarm(quota_words(shortfall)), style, "  ", "! ")]
     if report.priority_classes:
@@ -61,7 +51,7 @@ def node_comments(report: NodeAdvice, style: Style) -> list[str]:
     return [line for reason in report.reasons for line in wrapped(reason, Style(width=style.width or 118), "# ")]
 
 
-def workload_lines(workload: WorkloadAdvice, style: Style, *, verbose: bool = False) -> Iterator[str]:
+def workload_lines(workload: WorkloadAdvice, style: Style) -> Iterator[str]:
     """Yield what one workload should have, why, what stays open, and what follows."""
     before, after = workload.before, workload.after
     classes = change(before and style.qos_class(before.qos_class), after and style.qos_class(after.qos_class))
@@ -82,15 +72,8 @@ def workload_lines(workload: WorkloadAdvice, style: Style, *, verbose: bool = Fa
         yield from _container(container, style, workload.wanted_class)
     if workload.tried is not None and not workload.is_withheld:
         yield from wrapped(workload.tried.text, style, "    ", "  ")
-    if workload.autoscaled is not None:
-        yield from wrapped(autoscaled_words(workload.autoscaled), style, "    ", "  ")
-    if verbose and len({(pool_score.before, pool_score.after) for pool_score in workload.pool_scores}) > 1:
-        told = "; ".join(
-            f"{change(pool_score.before, pool_score.after)} on {pool_score.pool}" for pool_score in workload.pool_scores
-        )
-        yield from wrapped(f"oom_score_adj by pool: {told}", style, "    ", "  ")
-    if verbose and workload.rollout is not None:
-        yield from wrapped(workload.rollout.text, style, "    ", "  ")
+    if workload.autoscaler:
+        yield from wrapped(autoscaler_words(workload.autoscaler), style, "    ", "  ")
     for moves in (workload.moved_back, workload.moved_ahead):
         shown = style.shown(moves, _TOLD)
         for move in shown:
@@ -113,8 +96,10 @@ def _container(container: ContainerAdvice, style: Style, qos_class: QOSClass) ->
         yield from wrapped(new_cpu_limit(container.limits[CPU], qos_class), style, "      ", "    ! ")
     for line in _seen(container):
         yield from wrapped(line, style, "    ")
-    for line in (*map(bounded_words, container.bounded), *map(runtime_words, container.runtime_changes)):
-        yield from wrapped(line, style, "      ", "    ")
+    for bound in container.bounded:
+        yield from wrapped(bounded_words(bound), style, "      ", "    ")
+    if container.setting is not None and container.setting.decides:
+        yield from wrapped(setting_words(container.setting, container.memory_need), style, "      ", "    ! ")
     for doubt in container.doubts:
         if doubt not in _implied(container):
             yield from wrapped(DOUBTS[doubt], style, "      ", "    ? ")

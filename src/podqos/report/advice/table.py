@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from podqos.advice.sizing.applying import ContainerAdvice
 from podqos.advice.sizing.severity import Severity
 from podqos.answers.advice import AdviceReport, WorkloadAdvice
 from podqos.answers.advice_effects import Amounts, PodAmounts
@@ -13,7 +14,7 @@ from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.tables import Table
 from podqos.wording import counted, mebibytes
 from podqos.words.advice import goal_words
-from podqos.words.advice_trials import pending_words, pool_words
+from podqos.words.advice_trials import pending_words
 
 _HEADERS = (
     "WORKLOAD",
@@ -27,7 +28,6 @@ _HEADERS = (
     "TOTAL",
     "SEVERITY",
 )
-_COST = "COST/MONTH"
 _COLOURED = {Severity.CRITICAL: "error", Severity.WARNING: "warning"}
 _WITHHELD = "not recommended"
 
@@ -53,8 +53,6 @@ _CSV = (
     "memoryLimit",
     "addedCpuMilli",
     "addedMemoryBytes",
-    "monthlyCostNow",
-    "monthlyCost",
     "tried",
 )
 
@@ -75,15 +73,13 @@ def headline(report: AdviceReport) -> str:
     every = counted(len(report.workloads), "workload")
     if not changing:
         return f"No change advised for {every}."
-    total = f" Total change in requests: {amounts(report.total)}{_cost(report)}." if report.total is not None else ""
+    total = f" Total change in requests: {amounts(report.total)}." if report.total is not None else ""
     return f"{len(changing)} of {every} should change.{total}"
 
 
 def rows_of(report: AdviceReport, style: Style) -> tuple[Sequence[str], list[Sequence[str]]]:
     """Return headings and rows."""
-    is_priced = report.prices is not None
-    headers = (*_HEADERS[:-1], _COST, _HEADERS[-1]) if is_priced else _HEADERS
-    return headers, [tuple(_row(workload, style, is_priced=is_priced)) for workload in report.workloads]
+    return _HEADERS, [tuple(_row(workload, style)) for workload in report.workloads]
 
 
 def summary(report: AdviceReport) -> Iterator[str]:
@@ -91,12 +87,16 @@ def summary(report: AdviceReport) -> Iterator[str]:
     yield from goal_words(report.goal, _without_amounts(report), is_measured=_is_measured(report))
     if report.tried is not None:
         yield from (f"{pending_words(name, count)}." for name, count in report.tried.pending.items())
-        yield from (f"{pool_words(pool)}." for pool in report.tried.pools)
         yield f"{report.tried.text}."
 
 
 def _without_amounts(report: AdviceReport) -> list[str]:
-    return [workload.workload for workload in report.workloads if any(one.needs_choice for one in workload.containers)]
+    return [workload.workload for workload in report.workloads if any(map(_is_unknown, workload.containers))]
+
+
+def _is_unknown(container: ContainerAdvice) -> bool:
+    is_measured = container.memory_bytes is not None or container.cpu_milli is not None
+    return container.needs_choice and not (is_measured or container.requests or container.limits)
 
 
 def _is_measured(report: AdviceReport) -> bool:
@@ -120,12 +120,11 @@ def _signed(amount: int, text: str) -> str:
     return f"{'+' if amount > 0 else '−'}{text}"
 
 
-def _row(workload: WorkloadAdvice, style: Style, *, is_priced: bool) -> Iterator[str]:
+def _row(workload: WorkloadAdvice, style: Style) -> Iterator[str]:
     before, after, effect = workload.before, workload.after, workload.effect
     assert effect is not None
     yield workload.workload
-    scaled = workload.replicas if workload.autoscaled is None else workload.autoscaled.replicas
-    yield "?" if workload.replicas is None else change(workload.replicas, scaled)
+    yield "?" if workload.replicas is None else str(workload.replicas)
     for resource in (CPU, MEMORY):
         yield change(_pair(effect.now, resource), _pair(effect.advised, resource))
     yield change(before and style.qos_class(before.qos_class), after and style.qos_class(after.qos_class))
@@ -133,9 +132,6 @@ def _row(workload: WorkloadAdvice, style: Style, *, is_priced: bool) -> Iterator
     yield change(before and before.kernel_place, after and after.kernel_place)
     yield _added(effect.per_replica)
     yield "?" if effect.total is None else _added(effect.total)
-    if is_priced:
-        now, then = effect.monthly_cost_before, effect.monthly_cost
-        yield "?" if now is None or then is None else change(f"{now:.2f}", f"{then:.2f}")
     yield severity(workload, style)
 
 
@@ -157,16 +153,6 @@ def _pair(found: PodAmounts | None, resource: str) -> str | None:
     if found is None:
         return None
     return f"{found.requests.get(resource, '–')} / {found.limits.get(resource, '–')}"
-
-
-def _cost(report: AdviceReport) -> str:
-    effects = [workload.effect for workload in report.workloads if workload.effect is not None]
-    known = [effect for effect in effects if effect.monthly_cost is not None and effect.monthly_cost_before is not None]
-    if report.prices is None or not known:
-        return ""
-    now = sum(effect.monthly_cost_before or 0 for effect in known)
-    then = sum(effect.monthly_cost or 0 for effect in known)
-    return f"; {now:.2f} → {then:.2f} a month at the given prices"
 
 
 def _csv(workload: WorkloadAdvice) -> Iterator[tuple[object, ...]]:
@@ -197,7 +183,5 @@ def _csv(workload: WorkloadAdvice) -> Iterator[tuple[object, ...]]:
             *(amount for pair in pairs for amount in pair),
             None if total is None else total.cpu_milli,
             None if total is None else total.memory_bytes,
-            effect.monthly_cost_before,
-            effect.monthly_cost,
             "" if workload.tried is None else workload.tried.text,
         )

@@ -9,10 +9,11 @@ from podqos.advice.fixes.fixing import FixedFile, Fixes, RefusedObject
 from podqos.advice.fixes.patches import ObjectPatch
 from podqos.answers.patches import json_patch, kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
 from podqos.answers.replacements import unified
+from podqos.naming import stated_with
 from podqos.report.text.style import Style
 from podqos.wording import counted
 from podqos.words.edits import reason_words
-from podqos.words.fixes import cost_words
+from podqos.words.fixes import cost_words, waiting_words
 
 
 def diff_lines(file: FixedFile, style: Style, context: int = 3) -> Iterator[str]:
@@ -42,6 +43,9 @@ def summary_lines(fixes: Fixes, style: Style, *, is_written: bool, with_patches:
         yield from _refused_lines(refused, style, with_patches=with_patches)
     if not fixes.files and not fixes.refused:
         yield "nothing to fix"
+    waiting = [finding.check for finding in fixes.remaining if finding.patch.is_waiting]
+    if waiting:
+        yield waiting_words(waiting, stated_with("fix"))
 
 
 def _refused_lines(refused: RefusedObject, style: Style, *, with_patches: bool) -> Iterator[str]:

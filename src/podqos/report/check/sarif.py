@@ -22,6 +22,7 @@ from podqos.manifest.problems import Problem, Severity
 from podqos.objects.files import file_behind
 from podqos.report.check.catalogue import GoodExample
 from podqos.version import PROJECT_URL
+from podqos.words.fixes import patch_lines
 
 JSON: TypeAlias = "str | int | bool | list[JSON] | dict[str, JSON]"
 
@@ -136,7 +137,7 @@ def _fix(item: FindingReport, replacements: Sequence[Replacement]) -> JSON:
         for replacement in replacements
     ]
     return {
-        "description": {"text": item.patch.text},
+        "description": {"text": "\n".join(patch_lines(item.patch)).removeprefix("fix: ")},
         "artifactChanges": [{"artifactLocation": {"uri": uri(item.source)}, "replacements": changes}],
     }
 

@@ -17,7 +17,7 @@ from podqos.naming import stated_with
 from podqos.report.text.style import Style, labelled, wrapped
 from podqos.wording import counted, listed
 from podqos.words.consequences import worded
-from podqos.words.fixes import alternative_words, cost_words, fix_words
+from podqos.words.fixes import alternative_words, cost_words, fix_words, waiting_words
 
 # From this many on, findings of one check are reported together.
 _SHARED = 3
@@ -217,7 +217,8 @@ def _summary_lines(
     set_apart = [item for item in report.items if id(item) not in told]
     hidden = len(set_apart)
     counts = _counts(summary, style, without_infos=hidden > 0)
-    yield f"{counts or ('no findings above info' if hidden else 'no findings')}; {checked} checked"
+    none = f"no findings{' above info' if hidden else ''}{' in what could be read' if summary.unread else ''}"
+    yield f"{counts or none}; {checked} checked"
     if hidden:
         yield f"  {counted(hidden, 'info')} hidden ({stated_with('verbose')} shows {'it' if hidden == 1 else 'them'})"
     yield from (f"  {line}" for line in left_out(summary))
@@ -237,6 +238,10 @@ def _summary_lines(
         if report.cluster:
             how = f"by patches{also} ({stated_with('patch_format', 'kubectl')} prints them)"
         yield f"  {counted(fixable, 'finding')} {are} fixable {how}"
+    waiting = [item.check for item in shown if item.patch.is_waiting and item.suppression is None]
+    if waiting and not was_fixed:
+        apply = stated_with("patch_format", "kubectl") if report.cluster else stated_with("fix")
+        yield f"  {waiting_words(waiting, apply)}"
     if shown:
         explaining = stated_with("explain", min(item.check for item in shown))
         yield f"  {style.faint(f'podqos check {explaining} explains a check')}"

@@ -1,4 +1,4 @@
-"""A guard against kernel and kubelet, in words: the report, and what is to be said of one pod."""
+"""A guard against kernel and kubelet, in words."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import EvictionReport, OOMLevel
+from podqos.agent.reasons import OOMLevel
 from podqos.model.time_units import SECOND_US
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.shadow import (
-    ExplainedDecision,
     GuardDecision,
     GuardedDeath,
     GuardedNode,
-    GuardExplanation,
     GuardReport,
     Tally,
     Verdict,
 )
 from podqos.wording import counted, listed
 from podqos.words.durations import span
-from podqos.words.journal import cause, reasons, saving_words
+from podqos.words.journal import cause
 
 _DID = {By.KERNEL: "The kernel killed", By.KUBELET: "The kubelet evicted"}
 _VERDICTS = {
@@ -32,10 +30,6 @@ _VERDICTS = {
     Verdict.OWN_LIMIT: "{n} reached {their} own limit",
     Verdict.NOT_WATCHING: "{n} died while no guard watched",
 }
-_STAGES = {"held_us": "held", "killed_us": "killed", "gone_us": "gone", "answered_us": "API server answered"}
-
-
-# ---- the report ------------------------------------------------------------------------------------------------------
 
 
 def report_lines(report: GuardReport, style: Style) -> list[str]:
@@ -120,79 +114,6 @@ def _level(death: GuardedDeath) -> str:
 
 def _figures(decision: GuardDecision) -> str:
     return cause(_entry(decision))
-
-
-# ---- one pod ---------------------------------------------------------------------------------------------------------
-
-
-def explanation_lines(explained: GuardExplanation, style: Style) -> list[str]:
-    """Return what is known of one pod: the last decision first, in full."""
-    lines: list[str] = []
-    for number, decision in enumerate(reversed(explained.decisions)):
-        if number:
-            lines.append("")
-        lines += _decision_lines(decision, style)
-    if explained.deaths:
-        lines += ["", style.strong("what the kernel and the kubelet did")] if lines else []
-        lines += [f"  {_death_words(death, explained.pod)}" for death in explained.deaths]
-    return lines
-
-
-def _decision_lines(each: ExplainedDecision, style: Style) -> Iterator[str]:
-    decision = each.decision
-    how = "evicted by the guard" if decision.enforced else f"would have been evicted ({decision.because.held_back})"
-    again = ""
-    if each.times > 1 and each.last_us is not None:
-        again = f"; the same {counted(each.times, 'time')} until {at(each.last_us)}"
-    yield style.strong(f"{at(decision.time_us)} UTC, node {decision.node}: {decision.pod} {how}{again}")
-    for sentence in (*reasons(_entry(decision)), *_saved(each), *_done(each.report)):
-        yield from wrapped(sentence, style, "  ", "  ")
-
-
-def _saved(each: ExplainedDecision) -> Iterator[str]:
-    if each.saved_by is None:
-        return
-    if not each.saved_by:
-        yield "No change to the pod alone would have saved it."
-        return
-    changes = [f"{saving_words(saving)}{_instead(saving.instead)}" for saving in each.saved_by]
-    yield f"What would have saved it: {'; '.join(changes)}."
-
-
-def _instead(pod: str | None) -> str:
-    return f" ({pod} is evicted instead)" if pod else ""
-
-
-def _done(report: EvictionReport | None) -> Iterator[str]:
-    if report is None:
-        return
-    if report.noticed_us is not None:
-        since = report.noticed_us
-        steps = [
-            f"{words} after {span(time_us - since)}"
-            for name, words in _STAGES.items()
-            if (time_us := getattr(report, name)) is not None
-        ]
-        if steps:
-            faults = "" if report.major_faults is None else f"; {counted(report.major_faults, 'major fault')}"
-            yield f"From crossing: {', '.join(steps)}{faults}."
-    why = f": {report.why}" if report.why else ""
-    yield f"API server: {report.outcome}{why}."
-
-
-def _death_words(death: GuardedDeath, pod: str) -> str:
-    who = "it" if death.pod == pod else death.pod
-    did = {By.KERNEL: "the kernel killed", By.KUBELET: "the kubelet evicted"}[death.by]
-    decision, margin = death.decision, death.margin_us
-    if decision is None or margin is None:
-        return f"{at(death.time_us)} UTC: {did} {who}; {_choice(death)}"
-    chosen = "it" if decision.pod == death.pod == pod else decision.pod
-    chose = "evicted" if decision.enforced else "would have evicted"
-    when = f"{span(-margin)} too late" if margin < 0 else f"{span(margin)} before"
-    return f"{at(death.time_us)} UTC: {did} {who}; the guard {chose} {chosen} {when}"
-
-
-# ---- both ------------------------------------------------------------------------------------------------------------
 
 
 def _entry(decision: GuardDecision) -> Entry:

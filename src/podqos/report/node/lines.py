@@ -1,16 +1,15 @@
-"""A running node as text: its status, and its pods as a table."""
+"""The status of a running node as text."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec import Struct
 
 from podqos.eviction.ranking import RankedPod
 from podqos.eviction.signals import SIGNALS
-from podqos.host.api.status_document import FastPath, NodeStatus, PodRow, ThresholdRow
-from podqos.model.pod import QOSClass
+from podqos.host.api.status_document import FastPath, NodeStatus, ThresholdRow
 from podqos.model.quantity import NANOS
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.report.text.style import Style, columns, wrapped
@@ -20,7 +19,6 @@ from podqos.words.durations import two_units
 from podqos.words.ranking import amount
 
 _BYTES = (MEMORY, EPHEMERAL_STORAGE)
-_CLASSES = list(QOSClass)
 
 
 class NextVictims(Struct, frozen=True):
@@ -40,13 +38,13 @@ def status_lines(status: NodeStatus, victims: NextVictims, style: Style) -> list
         ("node", f"{status.node}, podqos {status.version}, up {up}{mode}"),
         ("runs", f"{status.runtime} runtime in cgroup {status.cgroup} ({status.cgroup_version}), pid {status.pid}"),
         ("manifests", status.manifests),
-        ("memory", memory(status)),
-        ("conditions", conditions(status, style)),
-        ("pressure", pressure(status)),
-        ("fast path", fast_path(status.fast_path)),
-        ("pods", pod_counts(status)),
-        ("next evicted", next_evicted(victims, style)),
-        ("next killed", next_killed(victims, style)),
+        ("memory", _memory(status)),
+        ("conditions", _conditions(status, style)),
+        ("pressure", _pressure(status)),
+        ("fast path", _fast_path(status.fast_path)),
+        ("pods", _pod_counts(status)),
+        ("next evicted", _next_evicted(victims, style)),
+        ("next killed", _next_killed(victims, style)),
     ]
     return [
         *(f"{style.strong(name.ljust(14))}{text}" for name, text in facts),
@@ -58,40 +56,7 @@ def status_lines(status: NodeStatus, victims: NextVictims, style: Style) -> list
     ]
 
 
-def pods_table(status: NodeStatus, style: Style, *, is_wide: bool = False) -> list[str]:
-    """Return the pods as a table; a wide one adds age, uid and manifest."""
-    headers = ["CLASS", "PRIORITY", "PHASE", "RESTARTS", "MEMORY", "REQUEST", "LIMIT", "OOM_SCORE_ADJ"]
-    if is_wide:
-        headers += ["AGE", "UID", "MANIFEST"]
-    rows = [
-        [
-            pod.key,
-            style.qos_class(pod.qos_class),
-            str(pod.priority),
-            shown_phase(pod),
-            str(pod.restarts),
-            shown_bytes(pod.memory_bytes),
-            shown_bytes(pod.memory_request_bytes or None),
-            shown_bytes(pod.memory_limit_bytes),
-            _scores(pod),
-            two_units(status.now_us - pod.started_us) if pod.started_us else "–",
-            pod.uid,
-            pod.source,
-        ][: 1 + len(headers)]
-        for pod in by_class(status.pods)
-    ]
-    return columns(["POD", *headers], rows, style) if rows else ["no pods"]
-
-
-def by_class(pods: Sequence[PodRow]) -> list[PodRow]:
-    """Return pods ordered by class, then by memory, largest first."""
-    return sorted(pods, key=lambda pod: (_CLASSES.index(pod.qos_class), -(pod.memory_bytes or -1), pod.key))
-
-
-# ---- shared with the live view ---------------------------------------------------------------------------------------
-
-
-def memory(status: NodeStatus) -> str:
+def _memory(status: NodeStatus) -> str:
     """Return how much memory the node has left."""
     used, left = status.memory.working_set_bytes, status.memory.available_bytes
     if used is None or left is None:
@@ -100,7 +65,7 @@ def memory(status: NodeStatus) -> str:
     return f"{mebibytes(used)} of {mebibytes(used + left)} in use, {mebibytes(left)} available{share}"
 
 
-def conditions(status: NodeStatus, style: Style) -> str:
+def _conditions(status: NodeStatus, style: Style) -> str:
     """Return the node's conditions."""
     holding = [
         f"{condition.type} since {condition.last_transition_time}"
@@ -111,7 +76,7 @@ def conditions(status: NodeStatus, style: Style) -> str:
     return f"{ready}, {style.alarm('; '.join(holding)) if holding else 'no pressure'}"
 
 
-def pressure(status: NodeStatus) -> str:
+def _pressure(status: NodeStatus) -> str:
     """Return the share of the last ten seconds that tasks spent waiting."""
     if not status.pressure:
         return "unknown: the kernel has no pressure stall information"
@@ -122,7 +87,7 @@ def pressure(status: NodeStatus) -> str:
     return f"{', '.join(parts)} of the last 10 s stalled, machine-wide"
 
 
-def fast_path(state: FastPath) -> str:
+def _fast_path(state: FastPath) -> str:
     """Return the state of the fast path."""
     if not state.enabled:
         return "off: pressure is detected within 10 s"
@@ -135,7 +100,7 @@ def fast_path(state: FastPath) -> str:
     return f"on: the kernel watches {levels}{last}"
 
 
-def pod_counts(status: NodeStatus) -> str:
+def _pod_counts(status: NodeStatus) -> str:
     """Return the number of pods by phase."""
     counts = Counter(pod.phase for pod in status.pods)
     parts = [f"{count} {phase}" for phase, count in sorted(counts.items())]
@@ -144,7 +109,7 @@ def pod_counts(status: NodeStatus) -> str:
     return ", ".join(parts) or "none"
 
 
-def next_evicted(victims: NextVictims, style: Style) -> str:
+def _next_evicted(victims: NextVictims, style: Style) -> str:
     """Return the pod the kubelet would evict for memory."""
     ranked = victims.evicted
     if ranked is None:
@@ -155,7 +120,7 @@ def next_evicted(victims: NextVictims, style: Style) -> str:
     return f"{style.strong(ranked.pod.key)}: uses {mebibytes(ranked.usage)}, {request}, priority {ranked.priority}"
 
 
-def next_killed(victims: NextVictims, style: Style) -> str:
+def _next_killed(victims: NextVictims, style: Style) -> str:
     """Return the container the kernel would kill."""
     killed = victims.killed
     if killed is None:
@@ -165,18 +130,6 @@ def next_killed(victims: NextVictims, style: Style) -> str:
     score = str(process.oom_score_adj).replace("-", "−")
     who = f"{style.strong(killed.pod.key)} ({killed.usage.name})"
     return f"{who}: {mebibytes(killed.usage.anon_bytes)} at oom_score_adj {score}{margin}"
-
-
-def shown_bytes(amount: int | None) -> str:
-    """Return an amount for a table; a dash for None."""
-    return "–" if amount is None else mebibytes(amount)
-
-
-def shown_phase(pod: PodRow) -> str:
-    """Return the reason or phase of a pod."""
-    if pod.is_stopping and pod.memory_bytes is not None:
-        return f"{pod.reason}, ending" if pod.reason else "ending"
-    return pod.reason or pod.phase
 
 
 # ---- the rest of the status ------------------------------------------------------------------------------------------
@@ -238,13 +191,3 @@ def _remarks(status: NodeStatus, style: Style) -> Iterator[str]:
             yield style.strong(title)
             for text in texts:
                 yield from wrapped(text, style, "  ")
-
-
-def _scores(pod: PodRow) -> str:
-    """Return the adjustments; both where the kernel's differs from the planned one."""
-    texts = []
-    for container in pod.containers:
-        planned = str(container.oom_score_adj).replace("-", "−")
-        is_kept = container.kept_oom_score_adj in {None, container.oom_score_adj}
-        texts.append(planned if is_kept else f"{planned} (kept {container.kept_oom_score_adj})")
-    return ", ".join(dict.fromkeys(texts)) or "–"

@@ -1,4 +1,4 @@
-"""``podqos sweep``: the results of many runs, as text and CSV."""
+"""``podqos simulate --vary``: the results of many runs, as text and CSV."""
 
 from __future__ import annotations
 

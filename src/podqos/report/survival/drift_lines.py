@@ -34,7 +34,11 @@ def table(report: DriftReport, style: Style) -> list[str]:
 def summary(report: DriftReport) -> str:
     """Return the counts in a sentence."""
     counts = Counter(workload.status for workload in report.workloads)
-    names = {DriftStatus.AHEAD: "worse in a kill order", DriftStatus.BACK: "better in a kill order"}
+    names = {
+        DriftStatus.BELOW_USAGE: "with a memory limit below usage",
+        DriftStatus.AHEAD: "worse in a kill order",
+        DriftStatus.BACK: "better in a kill order",
+    }
     parts = [f"{count} {names.get(status, status)}" for status in DriftStatus if (count := counts[status])]
     failing = [workload for workload in report.workloads if workload.fails]
     shifted = sum(workload.is_shifted for workload in failing)
@@ -59,6 +63,7 @@ def movers(report: DriftReport) -> list[WorkloadDrift]:
 def reasons_of(workload: WorkloadDrift) -> Iterator[str]:
     """Yield what changed in a workload, and the effect on others."""
     yield from (difference.text for difference in workload.differences)
+    yield from (limit.sentence for limit in workload.below_usage)
     if workload.resize is not None:
         yield workload.resize.text
     yield from overtakings_words((*workload.moved_ahead, *workload.moved_back), workload.workload)

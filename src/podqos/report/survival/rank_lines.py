@@ -203,7 +203,9 @@ def _remedies(report: RankReport, style: Style) -> Iterator[str]:
         for remedy in saving:
             yield from wrapped(saving_words(remedy), style, "    ", "  ")
             yield from (f"      {line}" for line in remedy.edits)
-        if not saving:
+        if remedies.unknown:
+            yield from wrapped(remedies.unknown, style, "    ", "  ")
+        elif not saving:
             yield "  No tested change to its manifest, nor lower usage."
             yield from (
                 line

@@ -136,14 +136,6 @@ def fitted(lines: Iterable[str], width: int | None) -> Iterator[str]:
         yield from wrapped(line[start:], style, " " * hanging, line[:start])
 
 
-def windowed(lines: Iterable[str], style: Style, height: int | None = None) -> list[str]:
-    """Return lines for a screen that is drawn again and again: nothing runs over its right or lower edge."""
-    shown = list(fitted(lines, style.width))
-    if height is not None and len(shown) > height:
-        shown = [*shown[: height - 1], style.faint(f"… {len(shown) - height + 1} more; enlarge the window")]
-    return [cut(line, style.width, 0) for line in shown]
-
-
 def wrapped(text: str, style: Style, indent: str, first: str | None = None) -> list[str]:
     """Return ``text`` as lines within the width, each after ``indent``; the first may begin with something else.
 

@@ -9,15 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from podqos.admission.refusal import Refusal
-from podqos.agent.events import PodBound, PodDeleted, PodResized
+from podqos.agent.events import PodBound, PodDeleted
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import (
     Because,
-    NewConfiguration,
     NoPlace,
-    ResizePending,
-    ResizeStatus,
     ScaledFromTo,
     SuspendedWorkload,
 )
@@ -42,14 +38,10 @@ from podqos.sim.scenario.happenings import (
     Cordoned,
     Drained,
     Happening,
-    KubeletRestart,
     NodeAdded,
     NodeDeleted,
     NodeLost,
     OutOfService,
-    Resized,
-    stated_fields,
-    with_resources,
 )
 from podqos.sim.scenario.replicas import Replica, is_bound, pod_of
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale, WorkloadSuspend
@@ -96,10 +88,8 @@ class SimCluster:
         """By key: the uids of pods that have the name of an earlier one."""
         self._why: dict[str, str] = {}
         """By uid: why a pod is being removed."""
-        self._images: dict[str, set[str]] = {}
-        """By node: the images that it has, if they matter."""
-        self._created: dict[str, Pod] = {}
-        """By uid: pods that were resized, as they were created."""
+        self._images_ready_us: dict[str, dict[str, int]] = {}
+        """By node and image: when it has it, or will have it."""
         self._awaited: dict[str, Pod] = {}
         """By uid: pods that are gone, or deleted, and whose controllers are about to replace them."""
         self._replaced: set[str] = set()
@@ -162,15 +152,11 @@ class SimCluster:
                 self._cordon(name, takes_pods=takes_pods)
             case Drained(node=name):
                 self._cordon(name, takes_pods=False)
-                Drain(self, happening).begin(now_us)
+                Drain(self, name).evict(now_us)
             case NodeDeleted(node=name):
                 self.lost_nodes.node_deleted(name, now_us)
             case OutOfService(node=name):
                 self.lost_nodes.out_of_service(name, now_us)
-            case KubeletRestart():
-                self._restart_kubelet(happening)
-            case Resized():
-                self._resize_all(happening)
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan an event that concerns no particular node."""
@@ -179,9 +165,6 @@ class SimCluster:
     def write(self, entry: Entry) -> None:
         """Write an entry into the journal."""
         self.entries.append(entry)
-        if entry.kind is Kind.RESIZED and entry.pod is not None:
-            pod, _ = self.pods[self.uid_of(entry.pod)]
-            self.control_plane.resized(pod, pod)
         if self.services is not None:
             self.services.heard(entry)
         if self._watching and entry.kind in _STATUS_CHANGES and entry.pod is not None:
@@ -262,8 +245,6 @@ class SimCluster:
 
     def create(self, pod: Pod, replica: Replica, place: str | None = None) -> None:
         """Create a pod: the scheduler places it, unless it is bound to a node."""
-        if self._actors is not None and self.queue.now_us:
-            pod = self._actors.admitted(pod, replica.workload)
         if place is None:
             self._let_wait(pod, replica)
         else:
@@ -350,20 +331,20 @@ class SimCluster:
         for pod, name in unseen:
             self.write(Entry(self.queue.now_us, name, Kind.DELETED, pod.key, None, By.USER))
 
-    def remove(self, uid: str, why: str, grace_seconds: int | None = None) -> None:
-        """Remove a pod, by default with its own grace period; a pending one is gone at once."""
+    def remove(self, uid: str, why: str) -> None:
+        """Remove a pod with its grace period; a pending one is gone at once."""
         self._why[uid] = why
         pod, name = self.pods[uid]
         self._tell(uid)
         if why != DELETED and name is not None:
-            end = PodEnd(self._created.get(uid, pod), self._replicas[uid], name, why)
+            end = PodEnd(pod, self._replicas[uid], name, why)
             self.keeper_of(uid).deleted(end, self.queue.now_us)
         if name is None:
             self._forget(pod)
             return
         node = self.fleet.get(name)
         if node is not None:
-            node.report(PodDeleted(uid, grace_seconds))
+            node.report(PodDeleted(uid))
 
     def _forget(self, pod: Pod) -> Replica:
         uid = pod.metadata.uid
@@ -380,7 +361,6 @@ class SimCluster:
         _, node = self.pods[uid]
         record = self.record_of(uid)
         replica = self._forget(pod)
-        pod = self._created.pop(uid, pod)
         end = PodEnd(pod, replica, node, why, record)
         self._controllers[id(replica.workload)].ended(end, self.queue.now_us)
 
@@ -430,7 +410,7 @@ class SimCluster:
         record = node.state.pods.get(uid)
         why = "Rejected" if rejected else "Evicted"
         if record is not None:
-            why = "Preempting" if record.is_preempted else "Rejected" if record.is_rejected else record.phase or why
+            why = "Preempting" if record.is_preempted else record.phase or why
         self.ended(pod, self._why.get(uid) or why)
 
     def readiness_changed(self, uid: str) -> None:
@@ -444,42 +424,9 @@ class SimCluster:
         """Report a condition to the control plane with the node's next status."""
         self.control_plane.condition(node, condition.value, holds=holds)
 
-    def _resize_all(self, resized: Resized) -> None:
-        """Resize the pods of a workload that are there, or one of them."""
-        for workload in self.scenario.workloads:
-            if f"{workload.kind}/{workload.namespace}/{workload.name}" == resized.workload:
-                self.fleet.wake_all_with(workload)
-                for uid, replica in self.in_order():
-                    pod, _ = self.pods[uid]
-                    if replica.workload is workload and resized.pod in {"", pod.metadata.name}:
-                        self._ask_for_resize(uid, with_resources(pod, resized.container, resized.resources))
-
-    def _ask_for_resize(self, uid: str, pod: Pod) -> None:
-        refusal = self.resize_refusal(uid, pod)
-        if refusal is None:
-            self.resize(uid, pod)
-            return
-        because = ResizePending(ResizeStatus.REJECTED, refusal.message)
-        self.note(Kind.RESIZE_PENDING, pod, self.pods[uid][1], By.USER, because)
-
-    def resize_refusal(self, uid: str, pod: Pod) -> Refusal | None:
-        """Return why the API server rejects a resize because of the pod's node; None if it does not."""
-        before, name = self.pods[uid]
-        return None if name is None else self.control_plane.resize_refusal(before, pod, name)
-
-    def resize(self, uid: str, pod: Pod) -> None:
-        """Change the resources of a pod in the API; its kubelet resizes it in place when it can."""
-        before, name = self.pods[uid]
-        self._created.setdefault(uid, before)
-        self.pods[uid] = pod, name
-        self.control_plane.resized(pod, before)
-        node = None if name is None else self.fleet.get(name)
-        if node is not None:
-            node.report(PodResized(pod))
-
-    def images_on(self, name: str) -> set[str]:
-        """Return the images that a node has, also after it was lost."""
-        return self._images.setdefault(name, set())
+    def images_ready_us(self, name: str) -> dict[str, int]:
+        """Return when a node has images, or will have them, also after it was lost."""
+        return self._images_ready_us.setdefault(name, {})
 
     def scale_of(self, workload: ScenarioWorkload) -> int:
         """Return how many pods a workload should have now."""
@@ -502,17 +449,6 @@ class SimCluster:
         self.write(Entry(self.queue.now_us, name, kind, None, None, By.USER))
         self.control_plane.cordon(name, takes_pods=takes_pods)
 
-    def _restart_kubelet(self, restart: KubeletRestart) -> None:
-        """Restart the kubelet of a node, if the node is there; with another configuration it can run other pods."""
-        name = restart.node
-        node = self.fleet.get(name)
-        fields = stated_fields(restart.config, restart.changed)
-        settings = self.fleet.configure(name, fields) if fields else None
-        if settings is not None:
-            self.control_plane.changed(name)
-        if node is not None:
-            node.restart_kubelet(settings, NewConfiguration(restart.changed) if restart.changed else None)
-
     def _join(self, name: str, now_us: int) -> None:
         if self.fleet.is_present(name):
             return
@@ -523,18 +459,9 @@ class SimCluster:
         for controller in self._controllers.values():
             controller.node_joined(name, now_us)
 
-    def join(self, name: str) -> None:
-        """Let a node join."""
-        self._join(name, self.queue.now_us)
-
     def bound_to(self, name: str) -> list[tuple[str, Pod]]:
         """Return the pods on a node that is awake or lost, by uid, in the order of creation."""
         return [(uid, self.pods[uid][0]) for uid, _ in self.in_order() if self.pods[uid][1] == name]
-
-    def pods_on(self, name: str) -> list[tuple[str, Pod]]:
-        """Return the pods on a node, woken if necessary."""
-        self.fleet.get(name)
-        return self.bound_to(name)
 
     def node_of(self, uid: str) -> str:
         """Return the node of a pod; empty if it has none."""
@@ -548,17 +475,6 @@ class SimCluster:
     def mark_deleted(self, uid: str, why: str) -> None:
         """Delete a pod whose object stays."""
         self._why[uid] = why
-
-    def remove_node(self, name: str) -> None:
-        """Remove a machine with what is left on it; nothing of that is replaced."""
-        node = self.fleet.get(name)
-        if node is None:
-            return
-        for _, pod in self.pods_on(name):
-            self.ended(pod, DELETED)
-        node.remove(self.queue.now_us)
-        self.fleet.drop(name)
-        self.collected(name)
 
     def collected(self, name: str) -> None:
         """Tell controllers that nothing is left of the pods of a node."""

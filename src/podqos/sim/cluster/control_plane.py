@@ -11,18 +11,16 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from podqos.admission.refusal import Refusal
-from podqos.admission.resize_node import KnownNodes, within_allocatable
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import Because, NoPlace, PlacedOn, PreemptedFor
 from podqos.model.node import LABEL_HOSTNAME, Node, NodeSpec, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod
 from podqos.placement.declared_features import declared_by_default
+from podqos.placement.place import PlacementSurroundings
 from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.cluster.scheduling import Covered, Scheduler
 from podqos.sim.engine.event_queue import CLUSTER, EventPriority, EventQueue
 from podqos.sim.node.node import SimNode
-from podqos.sim.scenario.happenings import larger_requests
 from podqos.sim.scenario.replicas import Replica
 from podqos.sim.scenario.scenario import Scenario
 
@@ -70,8 +68,6 @@ class ControlPlane:
         self._cordoned: set[str] = set()
         self._pending: set[str] = set()
         self._is_placing = False
-        self.created_us: dict[str, int] = {}
-        """By uid of a pod that had to be placed: when it was created."""
 
     def api_node(self, name: str) -> Node:
         """Return a node as the API server has it."""
@@ -91,7 +87,6 @@ class ControlPlane:
 
     def wait(self, pod: Pod) -> None:
         """Add a pending pod."""
-        self.created_us[pod.metadata.uid] = self._queue.now_us
         self._the_scheduler().wait(pod)
         self._place_soon()
 
@@ -99,28 +94,12 @@ class ControlPlane:
         """Add a pod that was bound without the scheduler."""
         if self._scheduler is not None:
             self._scheduler.bound(pod, name)
-
-    def resize_refusal(self, before: Pod, pod: Pod, name: str) -> Refusal | None:
-        """Return why the API server rejects a resize of a pod that is on a node; None if it does not."""
-        if not self._scenario.profile.resize_asks_node:
-            return None
-        was, bound = (replace(item, spec=replace(item.spec, node_name=name)) for item in (before, pod))
-        checked = within_allocatable(was, bound, KnownNodes({name: self.api_node(name)}))
-        return checked if isinstance(checked, Refusal) else None
-
-    def resized(self, pod: Pod, before: Pod) -> None:
-        """Count a pod with other requests: while its kubelet has not resized it, the larger of both.
-
-        Source: staging/src/k8s.io/component-helpers/resource/helpers.go (PodRequests with UseStatusResources).
-        """
-        if self._scheduler is not None:
-            self._scheduler.resized(larger_requests(pod, before))
-            self._place_soon()
+            if any(view.depends_on_pods for view in self._scheduler.waiting.values()):
+                self._place_soon()
 
     def left(self, pod: Pod) -> None:
         """Remove a pod that is gone."""
         self._pending.discard(pod.metadata.uid)
-        self.created_us.pop(pod.metadata.uid, None)
         if self._scheduler is not None:
             self._scheduler.left(pod)
             self._place_soon()
@@ -144,12 +123,6 @@ class ControlPlane:
             self._scheduler.report(name, self._reported[name])
             self._place_soon()
 
-    def changed(self, name: str) -> None:
-        """Take note that a node offers other amounts than before."""
-        if self._scheduler is not None:
-            self._scheduler.change_node(self.api_node(name))
-            self._place_soon()
-
     def takes_pods(self, name: str) -> bool:
         """Whether a node is not cordoned."""
         return name not in self._cordoned
@@ -169,16 +142,6 @@ class ControlPlane:
             self._scheduler.add_node(name)
             self._place_soon()
 
-    def removed(self, name: str) -> None:
-        """Let a node that is about to be removed take no more pods."""
-        self._the_scheduler().remove_node(name)
-
-    def kept(self, name: str) -> None:
-        """Let a node take pods again that was to be removed."""
-        self._the_scheduler().add_node(name)
-        self._the_scheduler().report(name, self._reported.get(name, ()))
-        self._place_soon()
-
     def lost(self, name: str, _: int) -> None:
         """Notice that a node is lost."""
         if self._scheduler is not None and not self._fleet.is_present(name):
@@ -186,17 +149,17 @@ class ControlPlane:
 
     # ---- the scheduler -------------------------------------------------------------------------------------------
 
-    @property
-    def scheduler(self) -> Scheduler:
-        """The scheduler, which is created when it is needed first."""
-        return self._the_scheduler()
-
     def _the_scheduler(self) -> Scheduler:
         if self._scheduler is None:
-            fleet = self._fleet
-            covered = self._covered if self._scenario.budgets else None
-            nodes = map(self.api_node, fleet.names)
-            self._scheduler = Scheduler(nodes, self._scenario.profile, covered, self._cluster.is_deleted)
+            fleet, scenario = self._fleet, self._scenario
+            surroundings = PlacementSurroundings(
+                tuple(map(self.api_node, fleet.names)),
+                scenario.namespaces,
+                tuple(replace(budget, status=None) for budget in scenario.budgets),
+                scenario.profile,
+                scenario.services,
+            )
+            self._scheduler = Scheduler(surroundings, self._covered, self._cluster.is_deleted)
             for name in fleet.names:
                 if not fleet.is_present(name):
                     self._scheduler.remove_node(name)
@@ -209,9 +172,8 @@ class ControlPlane:
     def _covered(self) -> Covered:
         """Return what disruption budgets are about; pods on idle nodes all run."""
         idle = [pod for pod, _, _ in self._fleet.idle_pods()]
-        budgets = tuple(replace(budget, status=None) for budget in self._scenario.budgets)
         cluster = self._cluster
-        return Covered(budgets, [*cluster.expected_pods(), *idle], [*cluster.healthy_pods(), *idle])
+        return Covered([*cluster.expected_pods(), *idle], [*cluster.healthy_pods(), *idle])
 
     def _bound(self) -> Iterator[tuple[tuple[int, int], Pod, str]]:
         """Yield all pods that have a node, with their place in the order of creation."""
@@ -241,12 +203,13 @@ class ControlPlane:
                 because = PreemptedFor(pod.key, *priorities, breaks_budget=each.breaks_budget)
                 cluster.note(Kind.PREEMPTED, victim, scheduler.node_of(victim), By.SCHEDULER, because)
                 cluster.remove(victim.metadata.uid, "Preempted")
-        why: dict[int, NoPlace] = {}
+        why: dict[tuple[int, bool], NoPlace] = {}
         for view in scheduler.waiting.values():
             uid = view.pod.metadata.uid
             if uid not in self._pending:
                 self._pending.add(uid)
                 # Pods of one shape wait for the same reasons.
-                if id(view.shape) not in why:
-                    why[id(view.shape)] = scheduler.no_place(view)
-                cluster.note(Kind.PENDING, view.pod, None, By.SCHEDULER, why[id(view.shape)])
+                likeness = id(view.shape), bool(view.pod.spec.scheduling_gates)
+                if likeness not in why:
+                    why[likeness] = scheduler.no_place(view)
+                cluster.note(Kind.PENDING, view.pod, None, By.SCHEDULER, why[likeness])

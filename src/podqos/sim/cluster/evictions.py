@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from podqos.agent.state import ContainerStage, PodRecord, Role, Stage
-from podqos.controllers.eviction_api import BudgetedPod, BudgetStatus, EvictionAnswer, eviction_answer, statuses
+from podqos.agent.state import PodRecord
+from podqos.controllers.eviction_api import BudgetedPod, EvictionRefusal, eviction_refusal, statuses
 from podqos.model.pod import Pod
 from podqos.placement.workloads import POD
 from podqos.sim.cluster.fleet import Fleet
@@ -43,19 +43,13 @@ class BudgetedCluster(Protocol):
         """Whether a pod that is still there has been deleted."""
 
 
-def answer(cluster: BudgetedCluster, uid: str, pod: Pod) -> EvictionAnswer:
-    """Return whether the API server evicts a pod."""
+def refusal(cluster: BudgetedCluster, uid: str, pod: Pod) -> EvictionRefusal | None:
+    """Return why the API server does not evict a pod; pods that are pending, or deleted, need no budget."""
     record = cluster.record_of(uid)
-    is_ready = record is not None and record.is_ready
-    needs_budget = not (is_pending(record) or cluster.is_deleted(pod))
-    covering = budgets_of(cluster, pod) if needs_budget else []
-    return eviction_answer(needs_budget=needs_budget, is_ready=is_ready, budgets=covering)
-
-
-def budgets_of(cluster: BudgetedCluster, pod: Pod) -> Sequence[BudgetStatus]:
-    """Return the budgets that cover a pod, as they are now."""
-    budgets = cluster.scenario.budgets
-    return statuses(budgets, pod, dict(_budgeted(cluster))) if budgets else ()
+    if record is None or record.is_pending or not cluster.scenario.budgets:
+        return None
+    covering = statuses(cluster.scenario.budgets, pod, dict(_budgeted(cluster)))
+    return eviction_refusal(is_ready=record.is_ready, budgets=covering)
 
 
 def _budgeted(cluster: BudgetedCluster) -> Iterator[tuple[str, tuple[Pod, BudgetedPod]]]:
@@ -72,11 +66,3 @@ def _counted(cluster: BudgetedCluster, workload: ScenarioWorkload, *, is_healthy
         return BudgetedPod(is_healthy)
     scale = cluster.scale_of(workload) if workload.kind in _SCALED else None
     return BudgetedPod(is_healthy, f"{workload.kind}/{workload.namespace}/{workload.name}", scale)
-
-
-def is_pending(record: PodRecord | None) -> bool:
-    """Whether the phase of a pod is Pending: none of its regular containers has been started yet."""
-    if record is None or record.stage is Stage.STARTING:
-        return True
-    regular = (container for container in record.containers if container.role is Role.REGULAR)
-    return all(container.stage is ContainerStage.WAITING for container in regular)

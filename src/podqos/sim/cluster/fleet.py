@@ -6,12 +6,11 @@ set up as at the start, its own events are run up to now, and from there on it r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from podqos.agent.events import PodBound
 from podqos.agent.journal import Entry
@@ -21,7 +20,7 @@ from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.idle.initial_state import InitialState, WorkloadPods
 from podqos.sim.node.cpu_meter import CpuAccount
 from podqos.sim.node.node import MakeColumns, NodeIdentity, Outside, SimNode
-from podqos.sim.node.settings import SimNodeSettings, node_settings
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.scenario.happenings import Happening, NodeAdded, NodeLost
 from podqos.sim.scenario.replicas import Replica, is_there_first, numbers_by_node, places, pod_of
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
@@ -70,8 +69,6 @@ class Fleet:
         """Those that are not."""
         self._lost_accounts: list[CpuAccount] = []
         """Of machines that were lost."""
-        self._changed: dict[str, SimNodeSettings] = {}
-        """The settings of nodes whose kubelet got another configuration."""
         self.initial_states = known.initial_states
         self.names: tuple[str, ...] = tuple(cluster.scenario.node_names)
         self._indexes = {name: index for index, name in enumerate(self.names)}
@@ -85,12 +82,6 @@ class Fleet:
             if isinstance(happening, NodeLost | NodeAdded):
                 first.setdefault(happening.node, happening)
         kept_back = {name for name, each in first.items() if isinstance(each, NodeAdded)}
-        kept_back |= {
-            group.name_of(index)
-            for group in scenario.nodes
-            if group.present is not None
-            for index in range(group.present, group.count)
-        }
         busy = _busy(scenario)
         parts = self._first_parts()
         for name in self.names:
@@ -140,14 +131,7 @@ class Fleet:
 
     def settings(self, name: str) -> SimNodeSettings:
         """Return the settings of a node."""
-        return self._changed.get(name) or self._known[name].settings
-
-    def configure(self, name: str, fields: Mapping[str, object]) -> SimNodeSettings:
-        """Let the kubelet of a node have other values of some fields from now on; return the node's settings."""
-        scenario, before = self._cluster.scenario, self.settings(name).spec
-        spec = replace(before, config=replace(before.config, **fields), placement_config=None)
-        settings = self._changed[name] = node_settings(spec, scenario.profile, scenario.policy)
-        return settings
+        return self._known[name].settings
 
     def places(self, workload: ScenarioWorkload) -> Iterator[tuple[int, str]]:
         """Yield the numbers of the pods that are bound without asking, and their nodes."""

@@ -14,32 +14,38 @@ takes no time here, so a preemption is the same whether it is asynchronous (the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from heapq import heapify, heappop, heappush
+from itertools import count
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.reasons import NodesRefusing, NoPlace
-from podqos.model.disruption import PodDisruptionBudget
-from podqos.model.node import Node, NodeCondition
+from podqos.model.node import NodeCondition
 from podqos.model.pod import Pod
-from podqos.model.profile import Profile
 from podqos.placement.budgets import Budgets
 from podqos.placement.choosing import OneByOne
-from podqos.placement.filters import Filters, SchedulerCluster
+from podqos.placement.filters import Filters
 from podqos.placement.node_state import SchedulerNode
 from podqos.placement.nominations import Nominations
-from podqos.placement.pod_affinity import Namespaces
-from podqos.placement.pod_view import PodView, Views
+from podqos.placement.place import PlacementSurroundings
+from podqos.placement.pod_view import PodView
 from podqos.placement.preemption import Candidate, Preemption
-from podqos.placement.reasons import Insufficient, Reason, SelectorMismatch, UnderPressure, UntoleratedTaint
+from podqos.placement.reasons import (
+    GATED_MESSAGE,
+    Insufficient,
+    Reason,
+    SelectorMismatch,
+    UnderPressure,
+    UntoleratedTaint,
+)
 from podqos.placement.taints import taints_of
 
 
 class Covered(Struct, frozen=True):
-    """Disruption budgets, and the pods that they may be about."""
+    """The pods that disruption budgets may be about."""
 
-    budgets: tuple[PodDisruptionBudget, ...]
     expected: Iterable[Pod]
     """All that should run."""
     healthy: Iterable[Pod]
@@ -58,22 +64,22 @@ class Scheduler:
 
     def __init__(
         self,
-        nodes: Iterable[Node],
-        profile: Profile,
-        covered: Callable[[], Covered] | None = None,
+        surroundings: PlacementSurroundings,
+        covered: Callable[[], Covered],
         is_deleted: Callable[[Pod], bool] = lambda _: False,
     ) -> None:
         """Set up the nodes.
 
-        ``covered`` says what disruption budgets are about now; None where there are none. ``is_deleted`` says whether a
-        pod that is still there has been deleted.
+        ``covered`` says what disruption budgets are about now. ``is_deleted`` says whether a pod that is still there
+        has been deleted.
         """
-        self._profile = profile
+        self._surroundings = surroundings
+        self._profile = profile = surroundings.profile
         self._covered = covered
         self._is_deleted = is_deleted
-        self._states = {node.name: SchedulerNode(node, profile) for node in nodes}
+        self._states = {node.name: SchedulerNode(node, profile) for node in surroundings.nodes}
         self._away: dict[str, SchedulerNode] = {}
-        self._views = Views(profile)
+        self._views = surroundings.views
         self._where: dict[str, tuple[PodView, SchedulerNode]] = {}
         self._preempted: set[str] = set()
         """By key: victims that still stop."""
@@ -82,19 +88,16 @@ class Scheduler:
         self._rebuild(Nominations())
 
     def _rebuild(self, nominations: Nominations) -> None:
-        leak = self._profile.namespace_selectors_leak
-        self._cluster = SchedulerCluster(
-            self._states.values(), Namespaces(selectors_leak=leak), self._profile, nominations
-        )
+        self._cluster = self._surroundings.cluster(self._states.values(), nominations)
         self._chooser = OneByOne(self._cluster)
         self._preemption = Preemption(self._cluster, Budgets())
 
     def _budgets(self) -> Budgets:
         """Return what disruption budgets allow now."""
-        if self._covered is None:
+        if not self._surroundings.budgets:
             return Budgets()
         covered = self._covered()
-        budgets = Budgets(covered.budgets, map(self._views.of, covered.expected))
+        budgets = self._surroundings.counted_budgets(map(self._views.of, covered.expected))
         for pod in covered.healthy:
             if pod.key not in self._preempted:
                 budgets.count(self._views.of(pod), 1)
@@ -108,19 +111,6 @@ class Scheduler:
         state = self._states.get(node) or self._away[node]
         state.add(view)
         self._where[view.key] = view, state
-
-    @property
-    def states(self) -> Mapping[str, SchedulerNode]:
-        """The nodes that take pods, by name; not to be changed."""
-        return self._states
-
-    def nominated_node(self, view: PodView) -> str | None:
-        """Return the node on which a pending pod waits for its victims to stop."""
-        return self._cluster.nominations.node_of(view)
-
-    def view_of(self, pod: Pod) -> PodView:
-        """Return a pod as the scheduler sees it."""
-        return self._views.of(pod)
 
     def node_of(self, pod: Pod) -> str:
         """Return where a pod is."""
@@ -136,18 +126,6 @@ class Scheduler:
             view, state = found
             state.remove(view)
 
-    def resized(self, pod: Pod) -> None:
-        """Count a pod that is there, or waits, with its new requests."""
-        found = self._where.get(pod.key)
-        if found is not None:
-            before, state = found
-            state.remove(before)
-            view = self._views.of(pod)
-            state.add(view)
-            self._where[pod.key] = view, state
-        elif pod.key in self.waiting:
-            self.waiting[pod.key] = self._views.of(pod)
-
     def wait(self, pod: Pod) -> None:
         """Add a pending pod."""
         self.waiting[pod.key] = self._views.of(pod)
@@ -160,13 +138,6 @@ class Scheduler:
         state.taints = taints_of(state.node, self._profile)
         state.version += 1
 
-    def change_node(self, node: Node) -> None:
-        """Learn what a node offers; what it reports stays as it is."""
-        state = self._states.get(node.name) or self._away[node.name]
-        status = replace(node.status, conditions=state.node.status.conditions)
-        state.offer(replace(node, status=status), self._profile)
-        self._rebuild(self._cluster.nominations)
-
     def cordon(self, node: str, *, takes_pods: bool) -> None:
         """Learn whether a node takes pods."""
         state = self._states.get(node) or self._away[node]
@@ -175,6 +146,8 @@ class Scheduler:
 
     def no_place(self, view: PodView) -> NoPlace:
         """Return why a pod is pending."""
+        if view.pod.spec.scheduling_gates:
+            return NoPlace(GATED_MESSAGE)
         filters = Filters(view, self._cluster)
         reasons = (reason for state in self._cluster.states for reason in filters.first_reasons(state))
         counted = Counter((type(reason).__name__, _about(reason)) for reason in reasons)
@@ -199,10 +172,17 @@ class Scheduler:
     def place(self) -> list[tuple[Pod, str | None, tuple[Displaced, ...]]]:
         """Try to place all pending pods, the higher priority first.
 
-        Returns pod, node and preempted pods where there was a result. A pod that preempts others has no node yet.
+        Returns pod, node and preempted pods where there was a result. A pod that preempts others has no node yet. Those
+        that may fit once another pod has a place are tried again then.
         """
         placed: list[tuple[Pod, str | None, tuple[Displaced, ...]]] = []
-        for view in sorted(self.waiting.values(), key=lambda view: -view.priority):
+        open_views = (view for view in self.waiting.values() if not view.pod.spec.scheduling_gates)
+        queue = [(-view.priority, number, view) for number, view in enumerate(open_views)]
+        heapify(queue)
+        numbers = count(len(queue))
+        dependent: list[PodView] = []
+        while queue:
+            *_, view = heappop(queue)
             state = self._choose(view)
             if state is not None:
                 del self.waiting[view.key]
@@ -210,7 +190,13 @@ class Scheduler:
                 state.add(view)
                 self._where[view.key] = view, state
                 placed.append((view.pod, state.name, ()))
-            elif not self._awaits_victims(view):
+                for other in dependent:
+                    heappush(queue, (-other.priority, next(numbers), other))
+                dependent = []
+                continue
+            if view.depends_on_pods:
+                dependent.append(view)
+            if not self._awaits_victims(view):
                 displaced = self._preempt(view)
                 if displaced:
                     placed.append((view.pod, None, displaced))

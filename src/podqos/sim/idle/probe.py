@@ -71,9 +71,9 @@ class IdleProbe:
         demands = self._demands[pod.metadata.uid]
         return lambda container: demands.get(container, IDLE)
 
-    def images_on(self, name: str) -> set[str]:  # noqa: ARG002 - no images are pulled here
+    def images_ready_us(self, name: str) -> dict[str, int]:  # noqa: ARG002 - no images are pulled here
         """Return no images."""
-        return set()
+        return {}
 
     def left(self, node: SimNode, pod: Pod, *, rejected: bool) -> None:  # noqa: ARG002 - that it was said is enough
         """Take note that a pod does not run."""

@@ -30,11 +30,6 @@ class Alarms:
                 mark.above(capacity - threshold.amount(capacity).value, node.owner.now_us)
                 self.marks.append((mark, threshold))
 
-    def remove(self) -> None:
-        """Remove all marks: others take their place."""
-        for mark, _ in self.marks:
-            mark.remove()
-
     def look(self, now_us: int) -> None:
         """Clear the alarm after a pass if no threshold is met any more."""
         self._node.rouse()

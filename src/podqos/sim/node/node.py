@@ -22,7 +22,6 @@ from podqos.agent.driver import Driver
 from podqos.agent.events import (
     ContainerExited,
     Event,
-    KubeletRestarted,
     MemoryNotified,
     ReadinessChanged,
     Woken,
@@ -52,7 +51,6 @@ from podqos.sim.scenario.scenario import LOOP_INTERVAL_US, Options
 
 _OWN_LIMITS = frozenset({OOMLevel.CONTAINER, OOMLevel.POD})
 """At a limit of the pod's own there is nothing that the kubelet could have seen."""
-_OF_KUBELET = frozenset({Kind.IMAGE_PULLED, Kind.IMAGE_PULL_FAILED})
 # What a pass writes that finds or does something.
 _OF_PASSES = frozenset({Kind.OBSERVED, Kind.CONDITION_CHANGED, Kind.RECLAIMED, Kind.EVICTED, Kind.WOULD_EVICT})
 
@@ -103,8 +101,8 @@ class Outside(Protocol):
     def demand_of(self, pod: Pod) -> DemandOf:
         """Return what a pod wants."""
 
-    def images_on(self, name: str) -> set[str]:
-        """Return the images that a node has; pulled ones are added."""
+    def images_ready_us(self, name: str) -> dict[str, int]:
+        """Return when a node has images, or will have them; what it begins to pull is added."""
 
     def left(self, node: SimNode, pod: Pod, *, rejected: bool) -> None:
         """Take note that a pod no longer runs."""
@@ -207,9 +205,9 @@ class SimNode:
         return self.lost_us is not None
 
     @property
-    def cached_images(self) -> set[str]:
-        """The images that the machine has."""
-        return self._outside.images_on(self.name)
+    def images_ready_us(self) -> dict[str, int]:
+        """By image: when the machine has it, or will have it."""
+        return self._outside.images_ready_us(self.name)
 
     @property
     def sleepers(self) -> Sleepers | None:
@@ -264,27 +262,9 @@ class SimNode:
         for event in ended:
             self.report(event)
 
-    def restart_kubelet(self, settings: SimNodeSettings | None, because: Because | None) -> None:
-        """Restart the kubelet, perhaps with other settings; pods keep running, and it sees at once what has ended."""
-        self._write(Entry(self.now_us, self.name, Kind.KUBELET_RESTARTED, None, None, By.KUBELET, because))
-        self.world.rouse()
-        self.driver.skip_idle_passes(self.now_us)
-        if settings is not None:
-            self.settings = self.world.settings = settings
-            self.driver.config = replace(settings.agent, node=self.name)
-        self._samples.clear()
-        self._new_until_us = self.now_us + self._age_us
-        self.driver.deliver(self.now_us, KubeletRestarted())
-        if settings is not None:
-            self.alarms.remove()
-            self.alarms = Alarms(self.world)
-        self._relist(self.now_us)
-        self._plan_wake()
-
     def note(self, kind: Kind, because: Because | None, pod: str | None, container: str | None) -> None:
-        """Write what the kernel, or the kubelet besides its agent, did into the journal."""
-        by = By.KUBELET if kind in _OF_KUBELET else By.KERNEL
-        self._write(Entry(self.now_us, self.name, kind, pod, container, by, because))
+        """Write what the kernel did into the journal."""
+        self._write(Entry(self.now_us, self.name, kind, pod, container, By.KERNEL, because))
         if isinstance(because, OOMKill) and because.level not in _OWN_LIMITS and not self._has_killed:
             self._has_killed = True
             self._plan_wake()
@@ -317,11 +297,6 @@ class SimNode:
             self.queue.drop(self.index)
             self._write(Entry(now_us, self.name, Kind.LOST))
             self._outside.lost(self)
-
-    def remove(self, now_us: int) -> None:
-        """Take the machine away, as was planned."""
-        self.lost_us = now_us
-        self.queue.drop(self.index)
 
     @property
     def is_at_rest(self) -> bool:

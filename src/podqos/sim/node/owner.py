@@ -24,8 +24,8 @@ class WorldOwner(Protocol):
         """The time."""
 
     @property
-    def cached_images(self) -> set[str]:
-        """The images that the machine has; pulled ones are added."""
+    def images_ready_us(self) -> dict[str, int]:
+        """By image: when the machine has it, or will have it."""
 
     @property
     def sleepers(self) -> Sleepers | None:

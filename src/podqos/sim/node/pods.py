@@ -39,7 +39,6 @@ class SimContainer:
         "first_pid",
         "fixed_processes",
         "groups",
-        "huge",
         "inactive_file",
         "is_running",
         "lost_processes",
@@ -70,7 +69,6 @@ class SimContainer:
         self.anon: Allocation | None = None
         self.active_file: Allocation | None = None
         self.inactive_file: Allocation | None = None
-        self.huge: Allocation | None = None
         self.pids: Allocation | None = None
         self.cpu: Allocation | None = None
         self.service: PodService | None = None
@@ -168,7 +166,10 @@ class SimPod:
         self.key = pod.key
         self.priority = pod.spec.priority or 0
         self.is_critical = pod.is_critical
-        self.resize(pod, request_nanos)
+        self.request_nanos = request_nanos
+        """Of memory, as eviction holds usage against it."""
+        self.over_request_fine = (request_nanos // NANOS + 1) << FRACTION_BITS
+        """The least working set that is more than that, in the units of gauges."""
         self.group = group
         """Of its cgroup; the machine's where it has none."""
         self.demand_of = demand_of
@@ -190,14 +191,6 @@ class SimPod:
         self.kept: dict[tuple[str, str], Allocation] = {}
         """By container and volume in memory: what it wrote before it ended. Charged to the pod, and part of its working
         set, until nothing is left of the pod."""
-
-    def resize(self, pod: Pod, request_nanos: int) -> None:
-        """Take note of the pod's resources."""
-        self.pod = pod
-        self.request_nanos = request_nanos
-        """Of memory, as eviction holds usage against it."""
-        self.over_request_fine = (request_nanos // NANOS + 1) << FRACTION_BITS
-        """The least working set that is more than that, in the units of gauges."""
 
     @property
     def is_stopping(self) -> bool:

@@ -12,22 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from podqos.agent.journal import Kind as JournalKind
-from podqos.agent.reasons import LimitReached
 from podqos.kernel.memcg import Kind
-from podqos.model.resources import is_hugepages
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import ZERO, Clock, Curve, above, below, constant
 from podqos.sim.engine.event_queue import EventPriority
-from podqos.sim.engine.gauge import Gauge, GaugeMark
+from podqos.sim.engine.gauge import Gauge
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.resources import NodeResources
 from podqos.sim.node.supply import BYTES, INODES, Supply, Taker
 from podqos.sim.scenario.demand import SystemDemand
-
-SIGBUS_CODE = 135
-"""The exit code of what was ended by SIGBUS: 128 and its number."""
 
 
 def begin(world: NodeResources, container: SimContainer, now_us: int) -> None:
@@ -54,8 +48,6 @@ def begin(world: NodeResources, container: SimContainer, now_us: int) -> None:
         supply.add(container.pids, taker)
     if not _is_nothing(demand.cpu_milli) or demand.service is not None:
         world.cpu.start(container, now_us, lambda _: exited(world, container, demand.exit_code))
-    if not _is_nothing(demand.huge_pages_bytes):
-        _begin_huge_pages(world, container, now_us)
     _plan_exit(world, container, now_us)
 
 
@@ -79,9 +71,6 @@ def finish(world: NodeResources, container: SimContainer, now_us: int) -> None:
         container.pids = None
     for want in container.disk.values():
         want.hold(now_us)
-    if container.huge is not None:
-        container.huge.end(now_us)
-        container.huge = None
     world.cpu.end(container, now_us)
     world.memory.eased(now_us)
 
@@ -180,30 +169,6 @@ def _begin_memory(world: NodeResources, container: SimContainer, now_us: int) ->
     if _can_be_taken_back(world, container):
         world.memory.reclaimable += 1
         world.memory.eased(now_us)
-
-
-def _begin_huge_pages(world: NodeResources, container: SimContainer, now_us: int) -> None:
-    """Use huge pages up to the container's limit: what touches more gets SIGBUS (mm/hugetlb_cgroup.c)."""
-    spec = container.pod.pod.spec
-    own = next(known for known in (*spec.containers, *spec.init_containers) if known.name == container.name)
-    sizes = {name: amount.value for name, amount in own.resources.limits.items() if is_hugepages(name)}
-    resource, limit = next(iter(sizes.items()), ("hugepages", 0))
-    gauge = Gauge()
-    gauge.since_us = now_us
-    started_us = container.started_us
-
-    def too_many(time_us: int) -> None:
-        def end(_: int) -> None:
-            if container.is_running and container.started_us == started_us:
-                exited(world, container, SIGBUS_CODE)
-
-        if container.huge is not None:
-            because = LimitReached(resource, container.huge.wanted(time_us), limit)
-            world.owner.note(JournalKind.REFUSED, because, container.pod.key, container.name)
-            world.owner.plan(time_us, EventPriority.LIFE, end)
-
-    container.huge = Allocation(container.demand.huge_pages_bytes, (gauge,), world.owner.plan, now_us)
-    GaugeMark(gauge, world.owner.plan, too_many).above(limit, now_us)
 
 
 def _write(world: NodeResources, container: SimContainer, name: str, curve: Curve, now_us: int) -> None:

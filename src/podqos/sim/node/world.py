@@ -7,7 +7,7 @@ learns of things.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -21,7 +21,6 @@ from podqos.agent.commands import (
     PreemptPod,
     RejectPod,
     RemoveCgroup,
-    ResizePod,
     SetCondition,
     StartContainer,
     StartPod,
@@ -36,11 +35,9 @@ from podqos.agent.events import (
     PodCleanedUp,
     PodStarted,
     PodStopped,
-    ResizeActuated,
 )
 from podqos.agent.journal import Kind
 from podqos.agent.reasons import OOMLevel
-from podqos.agent.resizing import too_low
 from podqos.agent.shutdown import Shutdown, hooks_of, pod_grace_seconds
 from podqos.eviction.commands import CleanUpNode, EvictPod
 from podqos.eviction.signals import Signal
@@ -50,7 +47,6 @@ from podqos.model.stats import Summary
 from podqos.qos.cgroup import Cgroup, Level
 from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import GaugeMark
-from podqos.sim.node.images import NodeImages
 from podqos.sim.node.local_limits import local_limits
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.memory_high import HighThrottling
@@ -93,9 +89,6 @@ class NodeWorld(NodeResources):
         """
         if options.slows_at_memory_high:
             self.memory.above_high = HighThrottling(self).exceeded
-        self.images: NodeImages | None = None
-        if options.images is not None:
-            self.images = NodeImages(settings.spec, options.images, owner.cached_images, owner, self._later)
         begin_system(self, settings.spec.system, owner.now_us)
 
     # ---- the port ------------------------------------------------------------------------------------------------
@@ -116,8 +109,6 @@ class NodeWorld(NodeResources):
                 return self._start_container(command)
             case KillContainer(pod, name, grace):
                 return self._kill_container(self.pods[pod.metadata.uid], name, grace)
-            case ResizePod():
-                return (self._resize(command),)
             case StopPod(pod, grace) | EvictPod(pod, grace) | PreemptPod(pod, grace) | FailPod(pod, grace):
                 return self._stop(pod, grace)
             case HoldPod(pod):
@@ -169,9 +160,6 @@ class NodeWorld(NodeResources):
         for plan in command.containers:
             self._add(made, plan)
 
-        if self.images is not None:
-            return self._pull_and_start(made, tuple(plan.name for plan in command.containers))
-
         def start() -> Sequence[Event]:
             if made.is_stopping:
                 return ()
@@ -180,7 +168,7 @@ class NodeWorld(NodeResources):
                 begun += self._begin(made.containers[plan.name])
             return begun
 
-        return self._later(self._options.start_delay_us(self.owner.now_us), start)
+        return self._later(self._start_delay_us(command.pod, {plan.name for plan in command.containers}), start)
 
     def _memory_volumes(self, pod: SimPod) -> Iterator[tuple[str, Supply]]:
         """Yield the volumes of a pod that are in memory, each as large as the kubelet mounts it.
@@ -212,25 +200,19 @@ class NodeWorld(NodeResources):
                 return ()
             return (ContainerStarted(pod.uid, name), *self._begin(pod.containers[name]))
 
-        delay_us = self._options.start_delay_us(self.owner.now_us)
-        if self.images is None:
-            return self._later(delay_us, start)
-        return self.images.ensure(pod.containers[name], lambda: self._later(delay_us, start))
+        return self._later(self._start_delay_us(command.pod, {name}), start)
 
-    def _pull_and_start(self, pod: SimPod, names: tuple[str, ...]) -> Sequence[Event]:
-        """Start the first containers of a pod one after the other, each when its image is there."""
-        images, delay_us = self.images, self._options.start_delay_us(self.owner.now_us)
-        assert images is not None
-        if not names:
-            return (PodStarted(pod.uid),)
-        first, rest = names[0], names[1:]
-
-        def start() -> Sequence[Event]:
-            if pod.is_stopping:
-                return ()
-            return (*self._begin(pod.containers[first]), *self._pull_and_start(pod, rest))
-
-        return images.ensure(pod.containers[first], lambda: self._later(delay_us, start))
+    def _start_delay_us(self, pod: Pod, names: Collection[str]) -> int:
+        """Return how long containers of a pod take to start: from when the node has their images."""
+        now_us, pull_us = self.owner.now_us, self._options.image_pull_us
+        delay_us = self._options.start_delay_us(now_us)
+        if not pull_us:
+            return delay_us
+        ready_us, there_us = self.owner.images_ready_us, now_us + pull_us if now_us else 0
+        spec = pod.spec
+        every = (*spec.containers, *spec.init_containers, *spec.ephemeral_containers)
+        waits_us = [ready_us.setdefault(each.image, there_us) - now_us for each in every if each.name in names]
+        return max([0, *waits_us]) + delay_us
 
     def _begin(self, container: SimContainer) -> Sequence[Event]:
         begin(self, container, self.owner.now_us)
@@ -242,35 +224,6 @@ class NodeWorld(NodeResources):
         group = self.memory.write(path, reading.memory, OOMLevel.CONTAINER, self.owner.now_us)
         self.cpu.write(path, reading.cpu)
         pod.containers[plan.name] = SimContainer(pod, plan, group)
-
-    def _resize(self, command: ResizePod) -> Event:
-        """Write the cgroups of a pod, unless a memory limit would not be above what is in use."""
-        # What sleeps has been weighed against the limits as they were.
-        self.rouse()
-        now_us, pod = self.owner.now_us, self.pods[command.pod.metadata.uid]
-        plans = {plan.name: plan for plan in command.containers}
-        groups = {name: self.memory.groups[container.path] for name, container in pod.containers.items()}
-        limits = {name: self.settings.readings.of(plans[name].cgroup).memory.max_bytes for name in groups}
-        usage = {name: container.usage_bytes(now_us) for name, container in pod.containers.items()}
-        if command.own:
-            groups[""], limits[""] = pod.group, self.settings.readings.of(command.own[0]).memory.max_bytes
-            usage[""] = sum(usage.values()) + pod.kept_bytes(now_us)
-        lower = {
-            name: limit
-            for name, limit in limits.items()
-            if limit is not None and ((before := groups[name].limit_bytes) is None or limit < before)
-        }
-        refused = too_low(lower, usage)
-        if refused:
-            return ResizeActuated(pod.uid, refused)
-        pod.resize(command.pod, self.owner.memory_request(command.pod).nanos)
-        for cgroup in command.own:
-            self._write(cgroup)
-        for name, container in pod.containers.items():
-            # Its OOM score is that of its start.
-            container.plan = replace(plans[name], oom_score_adj=container.plan.oom_score_adj)
-            self._write_container(container)
-        return ResizeActuated(pod.uid)
 
     def _write_container(self, container: SimContainer) -> None:
         reading, now_us = self.settings.readings.of(container.plan.cgroup), self.owner.now_us

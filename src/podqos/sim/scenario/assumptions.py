@@ -71,18 +71,9 @@ def _init_demands(workload: ScenarioWorkload) -> Iterator[tuple[str, ContainerDe
 
 
 def _of_actors(scenario: Scenario) -> Iterator[Assumption]:
-    """Yield the model of what autoscalers measure, and of how nodes join."""
+    """Yield the model of what autoscalers measure."""
     options = scenario.options
-    if scenario.autoscalers or scenario.vertical_autoscalers:
+    if scenario.autoscalers:
         every, delay = (f"{us / SECOND_US:g} s" for us in (options.metrics_resolution_us, options.metrics_delay_us))
         value = f"measured every {every}, visible after {delay}"
         yield Assumption("metrics of autoscalers", value, "spec.timing.metricsResolution and metricsDelay")
-    if any(not vertical.recommendations for vertical in scenario.vertical_autoscalers):
-        value = "from usage since the start of the run"
-        yield Assumption("recommendations of VerticalPodAutoscalers", value, "status.recommendation of the object")
-    autoscaler = scenario.cluster_autoscaler
-    if autoscaler is not None:
-        times = ", ".join(f"{group.name} after {group.provision_us / SECOND_US:g} s" for group in autoscaler.groups)
-        yield Assumption("new nodes", f"join: {times}", "spec.clusterAutoscaler.nodeGroups[].provision")
-        if len(autoscaler.groups) > 1:
-            yield Assumption("equally good node groups", "the first listed", "the expander priority")

@@ -44,8 +44,6 @@ class ContainerDemand(Struct, frozen=True, gc=False, kw_only=True):
     logs_inodes: Curve = ZERO
     volumes: Mapping[str, VolumeDemand] = {}
     """By name of the pod's volume. A ``medium: Memory`` volume takes memory, any other emptyDir disk."""
-    huge_pages_bytes: Curve = ZERO
-    """Of the size that its limits name. They come from what the machine has set aside, not from its memory limit."""
     exits_after_us: int | None = None
     """How long after its start the container ends by itself; None is never."""
     exit_code: int = 0

@@ -16,17 +16,17 @@ from podqos.controllers.rollout_spec import RolloutSpec
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
 from podqos.kernel.memory import Watermarks
-from podqos.model.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
+from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.jobs import CronJobSpec, JobSpec
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Taint
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
+from podqos.model.service import Service
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
 from podqos.sim.scenario.happenings import Happening
-from podqos.sim.scenario.node_groups import ClusterAutoscaler
 from podqos.sim.scenario.service import ServiceDemand
 
 LOOP_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
@@ -37,10 +37,6 @@ DEFAULT_NODEFS_BYTES = 100 * 2**30
 
 DEFAULT_START_US = 946_684_800 * SECOND_US
 """2000-01-01T00:00:00Z, a Saturday."""
-
-
-DEFAULT_IMAGE_BANDWIDTH = 100 * 2**20
-"""Bytes per second; a model."""
 
 
 class Filesystem(Struct, frozen=True, gc=False):
@@ -75,10 +71,6 @@ class MachineSpec(Struct, frozen=True, kw_only=True):
     """The settings that say what pods may request, where placement is held: those from before a change."""
     hugepages: Mapping[str, int] = {}
     """By resource (``hugepages-2Mi``): bytes of memory set aside for them."""
-    images: tuple[str, ...] = ()
-    """Images that are there from the start, besides those of the first pods."""
-    image_bytes_per_second: int = DEFAULT_IMAGE_BANDWIDTH
-    """How fast an image is pulled."""
     labels: Mapping[str, str] = {}
     taints: tuple[Taint, ...] = ()
     loop_phase_us: int = 0
@@ -96,17 +88,10 @@ class NodeGroup(Struct, frozen=True):
     count: int = 1
     phase_step_us: int = 0
     """By how much each next node's eviction loop runs later than the one before, within the same ten seconds."""
-    present: int | None = None
-    """How many of them are there at the start, the first ones; None is all."""
-
-    @property
-    def first_count(self) -> int:
-        """How many of them are there at the start."""
-        return self.count if self.present is None else self.present
 
     def name_of(self, index: int) -> str:
         """Return the name of a node of the group."""
-        return self.spec.name if self.count == 1 and self.present is None else f"{self.spec.name}-{index}"
+        return self.spec.name if self.count == 1 else f"{self.spec.name}-{index}"
 
     def loop_phase_us(self, index: int) -> int:
         """Return when the eviction loop of a node of the group runs first."""
@@ -212,25 +197,6 @@ class WorkloadSuspend(Struct, frozen=True):
 WorkloadChange = WorkloadRollout | WorkloadScale | WorkloadSuspend
 
 
-class ImageSpec(Struct, frozen=True, gc=False):
-    """An image in a registry."""
-
-    size_bytes: int | None = None
-    pull_us: int | None = None
-    """How long it takes to pull; None: follows from the size, if that is stated."""
-    is_unavailable: bool = False
-    """Whether it cannot be pulled."""
-
-
-class ImageOptions(Struct, frozen=True):
-    """What is known of images."""
-
-    images: Mapping[str, ImageSpec] = {}
-    """By name."""
-    pull_us: int = 0
-    """How long it takes to pull any other image."""
-
-
 class Options(Struct, frozen=True, kw_only=True):
     """Delays of kubelet, runtime and controllers."""
 
@@ -254,8 +220,8 @@ class Options(Struct, frozen=True, kw_only=True):
     slows_at_memory_high: bool = True
     """Whether the kernel slows containers above ``memory.high``. Not where a growth is what a pod gets, whatever the
     kernel does to it: in forecasts and leaks."""
-    images: ImageOptions | None = None
-    """How images are pulled; None: they are all there."""
+    image_pull_us: int = 0
+    """How long it takes to pull an image that a node does not have. It has those of the pods it starts with."""
 
     def start_delay_us(self, decided_us: int) -> int:
         """Return how long the start of a container takes that is decided at a time."""
@@ -279,11 +245,12 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """Rollouts, rollbacks and scalings, in the order of the file."""
     budgets: tuple[PodDisruptionBudget, ...] = ()
     """What the scheduler heeds when it preempts. What the cluster says they allow does not count: it is found anew."""
+    namespaces: Mapping[str, Mapping[str, str]] = {}
+    """Labels of namespaces by name, by which the affinity of pods may select them."""
+    services: tuple[Service, ...] = ()
+    """Those whose pods are spread by default."""
     autoscalers: tuple[HorizontalPodAutoscaler, ...] = ()
     """Each with a workload of the scenario as its target, of which there is one per workload."""
-    vertical_autoscalers: tuple[VerticalPodAutoscaler, ...] = ()
-    """The same; those that only recommend are left out."""
-    cluster_autoscaler: ClusterAutoscaler | None = None
     profile: Profile = LATEST
     policy: Policy | None = None
     """How pods are ranked for eviction; None is as the Kubernetes version does."""
@@ -296,18 +263,14 @@ class Scenario(Struct, frozen=True, kw_only=True):
 
     @property
     def has_actors(self) -> bool:
-        """Whether something changes workloads or nodes by what it measures."""
-        return bool(self.autoscalers or self.vertical_autoscalers) or self.cluster_autoscaler is not None
+        """Whether something changes workloads by what it measures."""
+        return bool(self.autoscalers)
 
     @property
     def actor_names(self) -> Iterator[str]:
         """The autoscalers, each as ``Kind namespace/name``."""
         for autoscaler in self.autoscalers:
             yield f"HorizontalPodAutoscaler {autoscaler.metadata.namespace}/{autoscaler.metadata.name}"
-        for vertical in self.vertical_autoscalers:
-            yield f"VerticalPodAutoscaler {vertical.metadata.namespace}/{vertical.metadata.name}"
-        if self.cluster_autoscaler is not None:
-            yield "cluster autoscaler"
 
     @property
     def node_names(self) -> Sequence[str]:

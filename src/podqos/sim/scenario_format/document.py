@@ -23,10 +23,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.kubelet_ignored import Ignored
 from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
-from podqos.sim.scenario_format.cluster_autoscaler import ClusterAutoscalerPart
 from podqos.sim.scenario_format.events import EventPart as OtherEventPart
-from podqos.sim.scenario_format.events import KubeletChangePart
-from podqos.sim.scenario_format.kubelet_events import read_kubelet_change
 from podqos.sim.scenario_format.parts import Part
 from podqos.sim.scenario_format.services import Percent, ServicePart, read_percent
 from podqos.sim.scenario_format.shape_document import (
@@ -139,10 +136,6 @@ class NodePart(Part, frozen=True):
     watermarks: WatermarksPart | None = None
     """Absent: the kernel's defaults for a machine of that size."""
     cgroup_version: int = 2
-    images: tuple[str, ...] = ()
-    """Images that it has from the start, besides those of the first pods."""
-    image_bandwidth: Quantity | None = None
-    """How much of an image is pulled per second; absent: 100Mi."""
     labels: dict[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     loop_phase: Duration = Duration(0)
@@ -195,8 +188,6 @@ class DemandPart(Part, frozen=True):
     logs_inodes: Shape = Shape()
     volumes: dict[str, VolumePart] = field(default_factory=dict)
     """By name of the volume."""
-    huge_pages: Shape = Shape()
-    """Memory in huge pages, of the size that its limits name. Beyond its limit the container ends with SIGBUS."""
     exits: ExitPart | None = None
     service: ServicePart | None = None
     """Requests that it answers, for the whole workload; not with cpu."""
@@ -300,19 +291,6 @@ class EventPart(OtherEventPart, frozen=True):
     """The Job or CronJob that goes on."""
 
 
-class ImagePart(Part, frozen=True):
-    """An image, and how it is pulled."""
-
-    image: str = ""
-    """As in the manifests."""
-    size: Quantity | None = None
-    """Pulled at the imageBandwidth of the node."""
-    pull: Duration | None = None
-    """How long that takes instead."""
-    unavailable: bool = False
-    """Whether it cannot be pulled."""
-
-
 class TimingPart(Part, frozen=True):
     """Delays of kubelet, runtime and controllers."""
 
@@ -329,7 +307,7 @@ class TimingPart(Part, frozen=True):
     recreate: Duration | None = None
     """From the end of a pod until its replacement exists; absent: 1s."""
     image_pull: Duration | None = None
-    """How long it takes to pull an image that a node does not have and whose size is not stated; absent: 0s."""
+    """How long it takes to pull an image that a node does not have; absent: 0s."""
     metrics_resolution: Duration | None = None
     """How often metrics-server measures pods, for autoscalers; absent: 15s."""
     metrics_delay: Duration | None = None
@@ -359,11 +337,7 @@ class ScenarioSpec(Part, frozen=True):
     nodes: tuple[NodePart, ...] = ()
     workloads: tuple[WorkloadPart, ...] = ()
     events: tuple[EventPart, ...] = ()
-    cluster_autoscaler: ClusterAutoscalerPart | None = None
-    """Adds and removes nodes; absent: nobody does."""
     timing: TimingPart = TimingPart()
-    images: tuple[ImagePart, ...] = ()
-    """Images that take time to pull, or cannot be pulled."""
 
 
 class ScenarioDocument(Part, frozen=True):
@@ -407,10 +381,10 @@ def examination() -> Examination:
     """Return an examination that can read the parts of a scenario."""
     return Examination(
         is_live=False,
+        refused=_REFUSED,
         fields={Taint: frozenset(Taint.__struct_encode_fields__)},
         readers={
             Duration: read_duration,
-            KubeletChangePart: read_kubelet_change,
             CpuTime: read_cpu_time,
             Percent: read_percent,
             Shape: read_shape,
@@ -418,6 +392,20 @@ def examination() -> Examination:
             VolumePart: _read_volume,
         },
     )
+
+
+_NO_RESTART = "no kubelet restarts during a run", "state its settings at nodes[].kubelet"
+_NO_OPTIONS = "a drain has no options", "it leaves pods of DaemonSets and evicts all others as their budgets allow"
+_REFUSED = {
+    "resize": ("a run resizes no pods in place", "podqos admit says what one does"),
+    "hugePages": ("a run knows no use of huge pages", "capacity and requests of hugepages-2Mi count"),
+    **dict.fromkeys(("ignoreDaemonSets", "deleteEmptyDirData", "disableEviction"), _NO_OPTIONS),
+    "images": ("a run knows no images", "timing.imagePull is how long any takes that a node does not have"),
+    "kubeletRestart": _NO_RESTART,
+    "kubeletConfig": _NO_RESTART,
+    "clusterAutoscaler": ("a run has no cluster autoscaler", "events with nodeJoins add nodes"),
+}
+"""By name: fields that people look for."""
 
 
 def _check_identity(value: dict[str, Plain], examination: Examination) -> None:

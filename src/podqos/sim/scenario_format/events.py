@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from msgspec import Struct, field
-
-from podqos.controllers.drain import DrainSettings
 from podqos.manifest.plain import FieldPath
-from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.model.quantity import Quantity
-from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.happenings import (
     Cordoned,
     Drained,
@@ -27,53 +21,13 @@ from podqos.sim.scenario_format.shape_document import Duration, Report
 
 
 class DrainPart(Part, frozen=True):
-    """A drain, with the options of kubectl."""
+    """A drain: pods of DaemonSets stay, all others are evicted as their PodDisruptionBudgets allow."""
 
     node: str = ""
-    grace_period: Duration | None = None
-    """Of every pod; absent: each pod's own."""
-    timeout: Duration = Duration(0)
-    """When kubectl gives up; 0s: never."""
-    ignore_daemon_sets: bool = False
-    """Whether pods of DaemonSets stay; otherwise they make the drain fail."""
-    delete_empty_dir_data: bool = False
-    """Whether pods with an emptyDir are evicted; otherwise they make the drain fail."""
-    force: bool = False
-    """Whether pods without a controller are evicted; otherwise they make the drain fail."""
-    disable_eviction: bool = False
-    """Whether pods are deleted instead of evicted, whatever their PodDisruptionBudgets say."""
-
-
-class ChangedResourcesPart(Part, frozen=True):
-    """Requests and limits that change."""
-
-    requests: dict[str, Quantity] = field(default_factory=dict)
-    limits: dict[str, Quantity] = field(default_factory=dict)
-
-
-class ResizePart(Part, frozen=True):
-    """A resize in place of the pods of a workload; pods created later have the resources of the manifest."""
-
-    workload: str = ""
-    """Name, namespace/name, or Kind/namespace/name of an object in the manifests."""
-    pod: str = ""
-    """The name of the only pod of the workload that is resized; absent: all."""
-    container: str = ""
-    """Absent: the only container."""
-    resources: ChangedResourcesPart = ChangedResourcesPart()
-
-
-class KubeletChangePart(Struct, frozen=True):
-    """Machines (node, or nodes), and the fields of their KubeletConfiguration that change."""
-
-    nodes: tuple[str, ...] = ()
-    config: KubeletConfiguration = KubeletConfiguration()
-    changed: tuple[str, ...] = ()
-    """The fields that are stated."""
 
 
 class EventPart(Part, frozen=True):
-    """An event that happens to a machine or its kubelet."""
+    """An event that happens to a machine."""
 
     at: Duration = Duration(0)
     node_lost: str = ""
@@ -91,12 +45,6 @@ class EventPart(Part, frozen=True):
     """The machine that takes pods again."""
     drain: DrainPart | None = None
     """A machine that is cordoned and whose pods are evicted through the API, as by kubectl drain."""
-    kubelet_restart: str = ""
-    """The machine whose kubelet restarts; its pods keep running."""
-    kubelet_config: KubeletChangePart | None = None
-    """Machines whose kubelet restarts with other settings."""
-    resize: ResizePart | None = None
-    """Pods whose resources are changed in place."""
 
 
 _Made = Happening | WorkloadChange
@@ -158,16 +106,7 @@ class EventReader:
         assert part is not None
         if not self._is_node(part.node, (*path, "node")):
             return None
-        grace = part.grace_period
-        settings = DrainSettings(
-            grace_period_seconds=None if grace is None else int(grace) // SECOND_US,
-            timeout_us=int(part.timeout),
-            ignore_daemon_sets=part.ignore_daemon_sets,
-            delete_empty_dir_data=part.delete_empty_dir_data,
-            force=part.force,
-            disable_eviction=part.disable_eviction,
-        )
-        return Drained(int(event.at), part.node, settings)
+        return Drained(int(event.at), part.node)
 
     def _is_node(self, name: str, path: FieldPath) -> bool:
         if name in self._known_nodes:

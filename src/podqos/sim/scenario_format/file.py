@@ -20,28 +20,24 @@ from podqos.manifest.problems import FieldProblem, Problem, Severity, SyntaxProb
 from podqos.manifest.strictyaml import read_documents
 from podqos.manifest.text import normalise
 from podqos.manifest.times import read_time
-from podqos.model.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
+from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.model.service import Service
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.scenario import (
     DEFAULT_START_US,
-    ImageOptions,
-    ImageSpec,
     Options,
     Scenario,
     ScenarioWorkload,
     WorkloadChange,
 )
-from podqos.sim.scenario_format.cluster_autoscaler import ClusterAutoscalerReader
 from podqos.sim.scenario_format.cron_jobs import with_active_jobs
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
 from podqos.sim.scenario_format.events import EventReader
-from podqos.sim.scenario_format.kubelet_events import KubeletEventReader
 from podqos.sim.scenario_format.nodes import NodeReader
 from podqos.sim.scenario_format.plausibility import check_events
-from podqos.sim.scenario_format.resize_events import ResizeEventReader
 from podqos.sim.scenario_format.samples import Series
 from podqos.sim.scenario_format.shape_document import CurveSettings, Samples
 from podqos.sim.scenario_format.workload_events import StatedRevision, WorkloadEventReader
@@ -64,24 +60,21 @@ class FileReading(Struct, frozen=True):
         return Problem(self.source, line, column, finding.severity, field, finding.what, finding.fix)
 
 
-class Autoscalers(Struct, frozen=True):
-    """The autoscalers among the manifests, each with a workload of them as its target."""
-
-    horizontal: tuple[HorizontalPodAutoscaler, ...] = ()
-    vertical: tuple[VerticalPodAutoscaler, ...] = ()
-
-
 class Materials(Struct, frozen=True):
     """Contents of the files that a scenario refers to. Unreadable ones are left out and reported elsewhere."""
 
     workloads: tuple[ScenarioWorkload, ...] = ()
     """As the API server stores them, without demands, in the order of the manifests."""
     budgets: tuple[PodDisruptionBudget, ...] = ()
+    namespaces: Mapping[str, Mapping[str, str]] = {}
+    """Their labels."""
+    services: tuple[Service, ...] = ()
     kubelets: Mapping[str, KubeletConfiguration] = {}
     """By the path that the scenario names."""
     samples: Callable[[Samples], tuple[Series, ...]] = lambda _: ()
     """Reads a file of samples; raises ``InputError``."""
-    autoscalers: Autoscalers = Autoscalers()
+    autoscalers: tuple[HorizontalPodAutoscaler, ...] = ()
+    """Each with a workload as its target."""
     revisions: Mapping[int, StatedRevision] = {}
     """By place among the events: what a rollout makes of a workload."""
 
@@ -145,19 +138,14 @@ class _Resolution:
                 self._report(("spec", "featureGates", gate), f'unknown feature gate "{gate}"', suggestion(gate, GATES))
         profile = self._profile()
         kubelets = self._materials.kubelets
-        scaling = ClusterAutoscalerReader(spec.cluster_autoscaler, self._report)
-        nodes = scaling.node_groups(NodeReader(self._setting, kubelets, profile, self._warn).groups(spec.nodes))
+        nodes = NodeReader(self._setting, kubelets, profile, self._warn).groups(spec.nodes)
         names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
         check_events(spec.events, self._setting.duration_us, self._report)
         demands = DemandReader(self._setting, names, self._warn)
-        kubelet_events = KubeletEventReader(nodes, profile, self._report, self._warn)
         start_us, duration_us = self._start_us(), self._setting.duration_us
         workloads = demands.workloads(spec.workloads, self._materials.workloads)
         changes = WorkloadEventReader(demands, workloads, self._materials.revisions, self._report)
-        resizes = ResizeEventReader(workloads, profile, self._report)
-        readers = {**changes.readers, **kubelet_events.readers, **resizes.readers}
-        events = tuple(EventReader(names, self._report, readers).happenings(spec.events))
-        kept = self._kept(workloads)
+        events = tuple(EventReader(names, self._report, changes.readers).happenings(spec.events))
         return Scenario(
             name=self._name,
             description=" ".join(spec.description.split()),
@@ -169,35 +157,30 @@ class _Resolution:
             happenings=tuple(event for event in events if not isinstance(event, WorkloadChange)),
             workload_changes=changes.numbered(event for event in events if isinstance(event, WorkloadChange)),
             budgets=self._materials.budgets,
-            autoscalers=kept.horizontal,
-            vertical_autoscalers=kept.vertical,
-            cluster_autoscaler=scaling.autoscaler(nodes, workloads),
+            namespaces=self._materials.namespaces,
+            services=self._materials.services,
+            autoscalers=self._kept(workloads),
             profile=profile,
             policy=spec.eviction_policy,
             options=self._options(),
         )
 
-    def _kept(self, workloads: Sequence[ScenarioWorkload]) -> Autoscalers:
+    def _kept(self, workloads: Sequence[ScenarioWorkload]) -> tuple[HorizontalPodAutoscaler, ...]:
         """Return the autoscalers of workloads that a controller keeps."""
         left = {(workload.namespace, workload.kind, workload.name) for workload in workloads if not workload.recreate}
         found = self._materials.autoscalers
-        every = [(known.metadata.name, known.workload) for known in found.horizontal]
-        every += [(known.metadata.name, known.workload) for known in found.vertical]
-        for name, workload in every:
-            if workload in left:
-                what = f"the autoscaler {name} is ignored: nothing creates its pods"
+        for known in found:
+            if known.workload in left:
+                what = f"the autoscaler {known.metadata.name} is ignored: nothing creates its pods"
                 self._warn(("spec", "workloads"), what, "leave out recreate: false")
         serving = {(one.namespace, one.kind, one.name) for one in workloads if one.service is not None}
-        for known in found.horizontal:
+        for known in found:
             for metric in () if known.workload in serving else known.request_metrics:
                 what = (
                     f"the metric {metric.metric.name} of {known.metadata.name} has no values: its pods have no service"
                 )
                 self._warn(("spec", "workloads"), what, "state demand.service of the workload")
-        return Autoscalers(
-            tuple(autoscaler for autoscaler in found.horizontal if autoscaler.workload not in left),
-            tuple(autoscaler for autoscaler in found.vertical if autoscaler.workload not in left),
-        )
+        return tuple(autoscaler for autoscaler in found if autoscaler.workload not in left)
 
     def _report(self, path: FieldPath, what: str, fix: str = "") -> None:
         self.findings.append(FieldProblem(path, what, fix))
@@ -236,28 +219,4 @@ class _Resolution:
             if value == 0:
                 self._report(("spec", "timing", name), "must be positive", "such as 1s")
         stated = {f"{name}_us": int(value) for name, value in asdict(timing).items() if value is not None}
-        pull_us = stated.pop("image_pull_us", 0)
-        return replace(Options(images=self._images(pull_us)), **stated)
-
-    def _images(self, pull_us: int) -> ImageOptions | None:
-        parts = self._spec.images
-        specs = [workload.pod.spec for workload in self._materials.workloads]
-        known = {container.image for spec in specs for container in (*spec.containers, *spec.init_containers)}
-        for index, part in enumerate(parts):
-            path = ("spec", "images", index, "image")
-            if not part.image:
-                self._report(path, "Required value", "name an image of the manifests")
-            elif part.image not in known:
-                what = f"no container of the manifests has the image {part.image}"
-                self._warn(path, what, suggestion(part.image, known))
-        if not parts and not pull_us:
-            return None
-        images = {
-            part.image: ImageSpec(
-                None if part.size is None else part.size.value,
-                None if part.pull is None else int(part.pull),
-                part.unavailable,
-            )
-            for part in parts
-        }
-        return ImageOptions(images, pull_us)
+        return replace(Options(), **stated)

@@ -31,7 +31,8 @@ _MARKS = (
 _IMPLIED = frozenset({"default-scheduler"})
 
 IGNORED_OBJECTS: Mapping[tuple[str, str], str] = {
-    ("karpenter.sh", "NodePool"): "nodes are those of spec.nodes and spec.clusterAutoscaler",
+    ("autoscaling.k8s.io", "VerticalPodAutoscaler"): "it changes no requests",
+    ("karpenter.sh", "NodePool"): "nodes are those of spec.nodes",
     ("keda.sh", "ScaledJob"): "it creates no Jobs",
     ("keda.sh", "ScaledObject"): "it scales nothing",
     ("kueue.x-k8s.io", "ClusterQueue"): "Jobs are not queued",

@@ -15,7 +15,6 @@ from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.placement.kubelet_start import check_starts
 from podqos.sim.scenario.demand import SystemDemand
 from podqos.sim.scenario.scenario import (
-    DEFAULT_IMAGE_BANDWIDTH,
     DEFAULT_MAX_PIDS,
     DEFAULT_NODEFS_BYTES,
     Filesystem,
@@ -89,8 +88,6 @@ class NodeReader:
             system=self._system(part, (*path, "system")),
             config=self._kubelet(part, (*path, "kubelet")),
             hugepages=self._hugepages(part, (*path, "capacity")),
-            images=part.images,
-            image_bytes_per_second=self._bandwidth(part.image_bandwidth, (*path, "imageBandwidth")),
             labels=part.labels,
             taints=part.taints,
             loop_phase_us=int(part.loop_phase),
@@ -117,9 +114,6 @@ class NodeReader:
         if capacity.memory is not None and sum(pages.values()) >= capacity.memory.value:
             self._report(path, "huge pages take all memory", "they are part of it: less of them, or more memory")
         return pages
-
-    def _bandwidth(self, amount: Quantity | None, path: FieldPath) -> int:
-        return DEFAULT_IMAGE_BANDWIDTH if amount is None else self._required(amount, path, "100Mi").value
 
     def _watermarks(self, part: WatermarksPart | None, path: FieldPath) -> Watermarks | None:
         if part is None:

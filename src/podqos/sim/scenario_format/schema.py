@@ -22,7 +22,6 @@ from podqos.sim.scenario_format.document import (
     ScenarioSpec,
     VolumePart,
 )
-from podqos.sim.scenario_format.events import KubeletChangePart
 from podqos.sim.scenario_format.parts import Part
 from podqos.sim.scenario_format.services import Percent
 from podqos.sim.scenario_format.shape_document import CpuTime, Duration, Shape, ShapeDocument
@@ -38,10 +37,6 @@ _SCALARS: dict[type, Schema] = {
         "description": "A file with a KubeletConfiguration, or its fields in place.",
         "type": ["string", "object"],
     },
-}
-_SCALARS[KubeletChangePart] = {
-    "description": "node (or nodes), and the fields of their KubeletConfiguration that change.",
-    "type": "object",
 }
 _REQUIRED: dict[type, tuple[str, ...]] = {
     ScenarioDocument: ("apiVersion", "kind", "metadata", "spec"),

@@ -198,6 +198,12 @@ class OOMAutopsy(Struct, frozen=True, rename="camel"):
     chosen_name: str = ""
     """Of the chosen process; empty where the report does not say."""
 
+    @property
+    def limit_bytes(self) -> int | None:
+        """The container's memory limit, if that was reached."""
+        is_own = self.scope is CgroupLevel.CONTAINER and self.shortage is not None and self.shortage.counter == "memory"
+        return self.shortage.limit_bytes if is_own and self.shortage is not None else None
+
 
 AutopsyItem = OOMAutopsy | PodEviction | ContainerTermination | NodeSign | UserspaceKill | ProgramFailure
 """What an autopsy lists, one kind after the other."""

@@ -166,8 +166,6 @@ class SignKind(StrEnum):
     """systemd saw the kernel kill a process of a unit."""
     CONTAINER_OOM_KILLED = "ContainerOOMKilled"
     """The container runtime saw the kernel kill a process of a container."""
-    OOM_KILLS_COUNTED = "OOMKillsCounted"
-    """A counter of the kernel's, such as ``oom_kill`` of memory.events: when that was it does not say."""
     OOMD_KILLED_NOTHING = "OomdKilledNothing"
     """systemd-oomd looked for a cgroup to kill, or failed to kill one."""
     EARLYOOM_TRIGGERED = "EarlyoomTriggered"
@@ -193,7 +191,6 @@ OOM_SIGNS = (
     SignKind.UNIT_OOM_KILLED,
     SignKind.CONTAINER_OOM_KILLED,
     SignKind.INIT_OOM_KILLED,
-    SignKind.OOM_KILLS_COUNTED,
 )
 """What tells of a kill by the kernel."""
 
@@ -214,8 +211,6 @@ class NodeSign(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True
     """The kill that it is about: its place among ``kills``, from 0."""
     pod: str = ""
     times: int = 1
-    counted: int = 0
-    """Of OOMKillsCounted: how many kills."""
     unit: str = ""
     """systemd's, of UnitOOMKilled."""
     container_id: str = ""

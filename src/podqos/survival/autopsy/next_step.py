@@ -23,7 +23,6 @@ from podqos.survival.autopsy.eviction_traces import MONTHS
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 _NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?")
-_CONTAINER = re.compile(r"[A-Za-z0-9][\w.-]{0,252}", re.ASCII)
 _UID = re.compile(r"[0-9a-f][0-9a-f-]{7,63}")
 TALOS = "talosctl dmesg"
 """Without the address of the node, which only those who run it know."""
@@ -60,8 +59,6 @@ class StepReason(StrEnum):
     """Which pod is evicted first depends on the other pods of the node."""
     PODS_OF_WORKLOAD = "PodsOfWorkload"
     """A Deployment's description does not show how its containers ended; its pods do."""
-    CONTAINER = "Container"
-    """The runtime knows whether the kernel killed a process in it, when, and its limit; a list does not show that."""
     PROGRAM_LOG = "ProgramLog"
     """The last lines of the program may say why it ended."""
     NODE_OF_EVENT = "NodeOfEvent"
@@ -139,11 +136,6 @@ def pod_options(pod: str) -> tuple[str, str]:
     namespace, _, name = pod.rpartition("/")
     namespace, name = valid_name(namespace), valid_name(name)
     return (f"-n {namespace} " if namespace else ""), name
-
-
-def valid_container(text: str) -> str:
-    """Return a container's name that the runtimes allow; else nothing."""
-    return text if _CONTAINER.fullmatch(text) else ""
 
 
 def valid_uid(text: str) -> str:

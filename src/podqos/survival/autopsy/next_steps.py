@@ -20,11 +20,9 @@ from podqos.survival.autopsy.next_step import (
     node_log,
     pod_options,
     podqos_with,
-    valid_container,
     valid_name,
     valid_uid,
 )
-from podqos.survival.autopsy.program_failures import LOST
 from podqos.survival.autopsy.terminations import ContainerTermination, TerminationCause
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
@@ -90,9 +88,6 @@ def _steps(found: Autopsies) -> Iterator[NextStep]:
         latest = [sign for sign in found.node_events[::-1] if sign.kind in OOM_SIGNS or not found.evictions]
         for sign in sorted(latest, key=lambda sign: sign.kind not in OOM_SIGNS):
             yield from _of_sign(sign, read)
-        for failure in reversed(found.program_failures):
-            if failure.kind in LOST:
-                yield from _of_host(failure.host, failure.last_at or failure.at, read)
     if not (found.kills or found.evictions or found.terminations or found.node_events or found.userspace_kills):
         for ended in reversed(found.exits):
             if ended.cause is TerminationCause.UNKNOWN:
@@ -162,7 +157,6 @@ def _of_termination(ended: ContainerTermination, read: WhatWasRead, several: str
     is_unreported = ended.cause is TerminationCause.KERNEL_UNREPORTED or (
         ended.cause is TerminationCause.KERNEL_OF_CHILD and ended.kill is None
     )
-    yield from _of_listed(ended, read)
     if ended.is_from_runtime and not ended.pod:
         if is_unreported or ended.cause is TerminationCause.SIGKILL:
             yield from _of_host(ended.node, ended.at, read)
@@ -200,18 +194,9 @@ def _of_several(found: Autopsies) -> str:
 def _of_restarts(ended: ContainerTermination, read: WhatWasRead) -> Iterator[NextStep]:
     """Yield how to find out how a container ends that a table only shows to be restarting."""
     options, name = pod_options(ended.pod)
-    yield from _of_listed(ended, read)
     if name and not read.cluster:
         command = f"{kubectl(read)} get pod {options}{name} -o yaml | {podqos_with(read)}"
         yield NextStep(command, StepReason.POD, pod=ended.pod)
-
-
-def _of_listed(ended: ContainerTermination, read: WhatWasRead) -> Iterator[NextStep]:
-    """Yield how to find out whether a container of a list was OOM-killed."""
-    own = ended.container_id[:_ID_CHARACTERS] or valid_container(ended.container)
-    own = own if ended.runtime == "crictl" else valid_container(ended.container) or own
-    if ended.is_oom_unknown and ended.runtime and own:
-        yield NextStep(f"{ended.runtime} inspect {own} | {podqos_with(read)}", StepReason.CONTAINER, pod=ended.pod)
 
 
 def _live(pod: str, read: WhatWasRead, several: str) -> Iterator[NextStep]:

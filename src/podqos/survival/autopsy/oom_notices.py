@@ -1,12 +1,11 @@
-"""Kills of the kernel's that another daemon noticed and logged: systemd, containerd, CRI-O, dockerd, the kubelet, runc.
+"""Kills of the kernel's that another daemon noticed and logged: systemd, containerd, CRI-O, the kubelet, runc.
 
 They prove that the kernel killed, and name a unit, a container or a process. What ran out and why is in the kernel's
 report alone.
 
 Sources: systemd v243 to v261 src/core/{unit,cgroup,service}.c; containerd internal/cri/server/events.go and pkg/oom;
-Kubernetes v1.8 to v1.36 pkg/kubelet/oom/oom_watcher_linux.go, cadvisor utils/oomparser; moby
-daemon/monitor.go. What runc, Slurm, Flux, Nomad, Amazon ECS and bcc's oomkill write is known as they print it, not by
-their source.
+Kubernetes v1.8 to v1.36 pkg/kubelet/oom/oom_watcher_linux.go, cadvisor utils/oomparser. What runc writes is known as
+it prints it.
 """
 
 from __future__ import annotations
@@ -37,13 +36,6 @@ _CONTAINERD = LazyPattern(
 _TOPIC = LazyPattern(r"/tasks/oom.{0,80}?\"?container_id\"?: ?\"([0-9a-f]{12,64})\"", needs=("/tasks/oom",))
 _ANY_TASK = LazyPattern(r"topic=\"?/tasks/oom\b", needs=("/tasks/oom",))
 _CONMON = LazyPattern(r"conmon ([0-9a-f]{12,64}) <\w{1,10}>: OOM (?:event )?received", needs=(": OOM ",))
-_STATUS = LazyPattern(
-    r"Active: (?:failed|activating \(auto-restart\)|inactive \(dead\)|activating \(auto-restart-queued\))"
-    r" \(Result: oom-kill\)"
-    r"(?: since (?:[A-Z][a-z]{2} )?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?: ([A-Z]{3,5}))?)?",
-    needs=("Result: oom-kill",),
-)
-_RESULT = LazyPattern(r"^Result=oom-kill\s*$", needs=("Result=oom-kill",))
 _CADVISOR = LazyPattern(r"Created an OOM event in container \\?\"(/[^\"\\]{0,4000})\\?\"", needs=("n OOM event in",))
 _KUBELET = LazyPattern(r"Got sys oom event", needs=("sys oom event",))
 _STRUCTURED = LazyPattern(r"\\?\" event=")
@@ -55,54 +47,12 @@ _DIED = LazyPattern(
 )
 _VICTIM = LazyPattern(r"\bVictimContainerName\"?: ?\"?(/[^\s\",}]{0,4000})")
 _INIT = LazyPattern(r"container init was OOM-killed \(memory limit too low\?\)", needs=("was OOM-killed",))
-_SLURM = LazyPattern(
-    r"Detected (\d{1,10}) oom[_-]kill event(?:\(s\)|s)? in (?:StepId=|step )(\S{1,80}?)\.?(?: |$)",
-    needs=("Detected ",),
-)
-_BUILDKIT = LazyPattern(
-    r"process \".{1,2000}?\" did not complete successfully: cannot allocate memory\s*$",
-    needs=("did not complete successfully: cannot",),
-)
-"""BuildKit words exit code 137 so if the step's cgroup counts an OOM kill."""
-_SLURM_STATE = LazyPattern(
-    r"^(?:\s{0,20}(\d{1,12}(?:_\d{1,9})?(?:\.\w{1,20})?)\s.{0,200}? |State: )OUT_OF_ME(?:MORY|M?\+)"
-    r"(?=\s{1,20}\d{1,3}:\d{1,3}(?:\s|$)| \(exit code \d)",
-    needs=("OUT_OF_ME",),
-)
-_COUNTED = LazyPattern(r"^oom_kill ([1-9]\d{0,8})\s*$", needs=("oom_kill ",))
-_COUNTED_METRIC = LazyPattern(
-    r"^(?:container_oom_events_total|node_vmstat_oom_kill)(?:\{([^{}]{0,2000})\})? ([1-9]\d{0,8})(?:\.0)?"
-    r"(?: \d{10,13})?\s*$",
-    needs=("container_oom_events_total", "node_vmstat_oom_kill"),
-)
-_LABEL = LazyPattern(r"\b(pod|namespace|id|instance|node)=\"([^\"]{0,300})\"")
 
-_TASK = LazyPattern(
-    r"OutOfMemoryError: Container killed due to memory usage|Exit Message: \"OOM Killed",
-    needs=("killed due to", "OOM Killed"),
-)
-_BCC = LazyPattern(
-    r"Triggered by PID \d{1,10} \(.{1,40}?\), OOM kill of PID (\d{1,10}) \(\"(.{1,32}?)\"\), \d{1,20} pages",
-    needs=("OOM kill of PID",),
-)
-_FLUX = LazyPattern(
-    r"oom: Memory cgroup out of memory: killed \d{1,10} tasks? on ([\w.-]{1,253}?)\.?$", needs=("oom: Memory",)
-)
-_VIRTUOZZO = LazyPattern(
-    r"OOM killed process (?:(\d{1,10}) \((.{0,32}?)\)(?: in UB (\d{1,10}))?"
-    r"|(.{1,32}?) \(pid=(\d{1,10}), ve=(\d{1,10})\))",
-    needs=("OOM killed process",),
-)
-_FREEBSD = LazyPattern(
-    r"pid (\d{1,10}) \((.{1,32}?)\), (?:jid \d{1,10}, )?uid \d{1,10},? was killed: "
-    r"(?:out of swap space|failed to reclaim memory|a thread waited too long to allocate a page)",
-    needs=("was killed: ",),
-)
-"""The kernel of FreeBSD, in sys/vm/vm_pageout.c."""
-_IN_UB = LazyPattern(r"Out of memory in UB (\d{1,10}): ")
 _CONSIDERED = LazyPattern(
-    r"Considered \d{1,10} cgroups for killing, top candidates were:|Failed to kill (?:any )?cgroup\(s\)",
-    needs=("cgroups for killing", "Failed to kill "),
+    r"Considered \d{1,10} cgroups for killing, top candidates were:|Failed to kill (?:any )?cgroup\(s\)"
+    r"|Rule '[^']{1,200}' conditions met for cgroup /|Memory pressure for /\S{0,4000} is greater than \d"
+    r"|Swap used \(\d{1,19}\) / total \(\d{1,19}\) is more than \d",
+    needs=("cgroups for killing", "Failed to kill ", "conditions met for", "Memory pressure for /", "Swap used ("),
 )
 _EARLYOOM = LazyPattern(
     r"Invoking oom killer: done|successfully triggered kernel OOM killer",
@@ -110,24 +60,7 @@ _EARLYOOM = LazyPattern(
 )
 
 
-_NOTICES = (
-    *(
-        _UNIT,
-        _STATUS,
-        _CONTAINERD,
-        _TOPIC,
-        _CONMON,
-        _CADVISOR,
-        _KUBELET,
-        _INIT,
-        _SLURM,
-        _TASK,
-        _BCC,
-        _VIRTUOZZO,
-        _FREEBSD,
-    ),
-    *(_CONSIDERED, _EARLYOOM, _FLUX, _RESULT, _BUILDKIT, _SLURM_STATE, _COUNTED, _COUNTED_METRIC),
-)
+_NOTICES = (_UNIT, _CONTAINERD, _TOPIC, _CONMON, _CADVISOR, _KUBELET, _INIT, _CONSIDERED, _EARLYOOM)
 _WORDS = tuple({words for pattern in _NOTICES for words in pattern.needs})
 
 
@@ -136,8 +69,8 @@ def may_notice(text: str) -> bool:
     return bool([words for words in _WORDS if words in text])
 
 
-def notices(message: Message, unit: str = "") -> Iterator[NodeSign]:
-    """Yield what a line says about kills of the kernel's; of ``unit`` systemctl shows the status."""
+def notices(message: Message) -> Iterator[NodeSign]:
+    """Yield what a line says about kills of the kernel's."""
     text = message.text
     if not may_notice(text):
         return
@@ -148,11 +81,6 @@ def notices(message: Message, unit: str = "") -> Iterator[NodeSign]:
         kind = SignKind.UNIT_OOM_KILLED if named is None else SignKind.CONTAINER_OOM_KILLED
         unit = unit if _UNIT_NAME.search(unit) else "a systemd unit"
         yield NodeSign(kind, at, host, unit=unit, container_id="" if named is None else named[1])
-    elif match := _STATUS.search(text):
-        at = f"{match[1].replace(' ', 'T')}{'Z' * (match[2] == 'UTC')}" if match[1] else ""
-        yield NodeSign(SignKind.UNIT_OOM_KILLED, at, message.host, unit=unit)
-    elif _RESULT.search(text):
-        yield NodeSign(SignKind.UNIT_OOM_KILLED, message.at, message.host, unit=unit)
     elif match := _CONTAINERD.search(text) or _TOPIC.search(text) or _CONMON.search(text):
         at, host = carried("", message)
         yield NodeSign(SignKind.CONTAINER_OOM_KILLED, at, host, container_id=match[1])
@@ -168,55 +96,10 @@ def notices(message: Message, unit: str = "") -> Iterator[NodeSign]:
     elif match := _INIT.search(text):
         at, host = carried("", message)
         yield NodeSign(SignKind.INIT_OOM_KILLED, at, host)
-    elif match := _SLURM.search(text):
-        at, host = carried(text[: match.start()], message)
-        yield NodeSign(SignKind.UNIT_OOM_KILLED, at, host, unit=f"Slurm step {match[2]}")
-    elif match := _BUILDKIT.search(text):
-        yield NodeSign(SignKind.UNIT_OOM_KILLED, *carried(text[: match.start()], message), unit="a BuildKit step")
-    elif match := _SLURM_STATE.search(text):
-        yield NodeSign(SignKind.UNIT_OOM_KILLED, unit=f"Slurm job {match[1]}" if match[1] else "a Slurm job")
-    elif match := _COUNTED.search(text):
-        yield NodeSign(SignKind.OOM_KILLS_COUNTED, counted=int(match[1]))
-    elif match := _COUNTED_METRIC.search(text):
-        yield _of_metric(match)
-    elif match := _TASK.search(text):
-        yield NodeSign(SignKind.CONTAINER_OOM_KILLED, *carried(text[: match.start()], message))
-    elif match := _BCC.search(text) or _FREEBSD.search(text):
-        at, host = carried(text[: match.start()], message)
-        yield NodeSign(SignKind.OOM_KILLING, at, host, process=match[2], pid=int(match[1]))
-    elif match := _VIRTUOZZO.search(text):
-        yield _of_virtuozzo(message, match)
     elif match := _CONSIDERED.search(text):
         yield NodeSign(SignKind.OOMD_KILLED_NOTHING, *carried(text[: match.start()], message))
     elif match := _EARLYOOM.search(text):
         yield NodeSign(SignKind.EARLYOOM_TRIGGERED, *carried(text[: match.start()], message))
-    elif match := _FLUX.search(text):
-        yield NodeSign(SignKind.UNIT_OOM_KILLED, carried("", message)[0], match[1], unit="a Flux job")
-
-
-def _of_metric(match: re.Match[str]) -> NodeSign:
-    """Return what a metric counts, of a container or of a machine."""
-    labels = {label[1]: label[2] for label in _LABEL.finditer(match[1] or "")}
-    pod = labels.get("pod", "")
-    return NodeSign(
-        SignKind.OOM_KILLS_COUNTED,
-        node=labels.get("node", ""),
-        pod=f"{labels.get('namespace', '')}/{pod}".removeprefix("/") if pod else "",
-        counted=int(match[2]),
-        unit="the machine" if match[0].startswith("node_") else "",
-        container_id=place_of(labels.get("id", "")).container_id,
-    )
-
-
-def _of_virtuozzo(message: Message, match: re.Match[str]) -> NodeSign:
-    """Return a kill that a kernel of Virtuozzo or OpenVZ reports in its own words: a container is a UB or VE."""
-    before = message.text[: match.start()]
-    named = _IN_UB.search(before)
-    container = match[3] or match[6] or ("" if named is None else named[1])
-    at, host = carried(before[: None if named is None else named.start()], message)
-    pid, process = match[1] or match[5], match[2] or match[4]
-    unit = f"Virtuozzo container {container}" if container and container != "0" else ""
-    return NodeSign(SignKind.OOM_KILLING, at, host, pid=int(pid), process=process, unit=unit)
 
 
 def _of_kubelet(message: Message, match: re.Match[str]) -> NodeSign:

@@ -18,8 +18,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from podqos.model.event import Event
-from podqos.model.pod import Container
+from podqos.model.pod import Container, QOSClass
 from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerminated, FatedPod
+from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_traces import TraceSource, seconds_of
@@ -41,6 +42,9 @@ _CRASHES = frozenset((3, 4, 5, 6, 7, 8, 11, 31))
 """QUIT, ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS: what a program does to itself."""
 _NEAR_SECONDS = 120.0
 _SAME_SECONDS = 5.0
+_ZONES, _MOST_ZONES = 900.0, 14 * 3600 + 60.0
+"""Zones are quarters of an hour apart, and 14 hours at most from that of Kubernetes."""
+_ZONE = re.compile(r"(?:Z|UTC|[+-]\d\d:?\d\d)$")
 _ID = re.compile(r"[0-9a-f]{12,64}")
 _FIELD_PATH = re.compile(r"\{([^}]{1,253})\}")
 _PROBE = re.compile(r"failed (?:liveness|startup) probe|is unhealthy, it will be killed and re-created", re.IGNORECASE)
@@ -69,6 +73,14 @@ class Kill(Protocol):
     @property
     def group(self) -> str:
         """The cgroup that died as one."""
+
+    @property
+    def qos_class(self) -> QOSClass | None:
+        """Of its pod."""
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """The container's memory limit, if that was reached."""
 
 
 class TerminationCause(StrEnum):
@@ -124,10 +136,6 @@ class ContainerTermination(Struct, frozen=True, gc=False, rename="camel", omit_d
     """Likewise among ``userspaceKills``."""
     is_from_runtime: bool = False
     """Whether the container runtime shows it, and not the status of a pod."""
-    is_oom_unknown: bool = False
-    """Whether it is from a list, such as ``docker ps``, which does not show if a container was OOM-killed."""
-    runtime: str = ""
-    """The program that shows more of it, where a list does not show all: docker, podman, nerdctl, crictl."""
     killer: str = ""
     """With UserspaceKiller: which program."""
     is_group_kill: bool = False
@@ -135,7 +143,9 @@ class ContainerTermination(Struct, frozen=True, gc=False, rename="camel", omit_d
     is_previous: bool = False
     """Whether it runs again, or waits to."""
     memory_limit_bytes: int | None = None
-    """The limit its manifest states; null where there is none, or ``isLimitUnknown``."""
+    """The limit in force, by its status or else its manifest; null where there is none, or ``isLimitUnknown``."""
+    stated_limit_bytes: int | None = None
+    """The limit its manifest states, where that is not the one in force: a resize was not done."""
     is_limit_unknown: bool = False
     """Whether nothing says if it has a limit."""
 
@@ -233,7 +243,8 @@ def _own(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[tuple[_Own, C
     """Yield the status of every container, with what is known of its pod."""
     killed: dict[str, list[int]] = {}
     for number, kill in enumerate(evidence.kills):
-        killed.setdefault(kill.container_id or kill.pod_uid, []).append(number)
+        for own_id in filter(None, {kill.container_id, kill.pod_uid}):
+            killed.setdefault(own_id, []).append(number)
     evicted = {
         eviction.uid or eviction.pod: number for number, eviction in enumerate(evidence.evictions) if eviction.pod
     }
@@ -251,6 +262,8 @@ def _own(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[tuple[_Own, C
     for event in evidence.events:
         if is_evidence(event):
             events.setdefault(event.about.uid or event.about.name, []).append(event)
+    ends = (ended for pod in pods for status in _statuses(pod) for _, ended in _terminated(status))
+    killed_containers = sum(ended.reason in _OOM_REASONS for ended in ends)
     for pod in pods:
         statuses = [
             status
@@ -268,6 +281,7 @@ def _own(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[tuple[_Own, C
             events.get(uid) or events.get(pod.metadata.name) or [],
             evidence.userspace_kills,
             by_programs,
+            killed_containers == 1,
         )
         for status in statuses:
             yield own, status
@@ -283,6 +297,8 @@ class _Own(Struct, frozen=True):
     events: Sequence[Event]
     userspace_kills: Sequence[UserspaceKill] = ()
     by_programs: Mapping[str, int] = {}
+    is_alone: bool = False
+    """Whether no other container of all was OOM-killed."""
 
 
 def _statuses(pod: FatedPod) -> Iterator[ContainerStatus]:
@@ -310,7 +326,7 @@ def _of_container(own: _Own, status: ContainerStatus) -> Iterator[ContainerTermi
     for is_previous, ended in _terminated(status):
         cause = _cause_of(own, status, ended)
         if cause is not None:
-            named.add(_kill_of(own, ended))
+            named.add(_kill_of(own, status, ended))
             yield _termination(own, status, ended, cause, is_previous=is_previous)
     yield from _survived(own, status, named)
 
@@ -318,7 +334,8 @@ def _of_container(own: _Own, status: ContainerStatus) -> Iterator[ContainerTermi
 def _termination(
     own: _Own, status: ContainerStatus, ended: ContainerTerminated, cause: TerminationCause, *, is_previous: bool
 ) -> ContainerTermination:
-    pod, kill = own.pod, _kill_of(own, ended)
+    pod, kill = own.pod, _kill_of(own, status, ended)
+    limit, stated = _memory_limits(pod, status)
     by_program = _program_kill_of(own, ended) if cause is TerminationCause.USERSPACE_KILLER else None
     return ContainerTermination(
         pod=pod.key,
@@ -336,8 +353,9 @@ def _termination(
         killer="" if by_program is None else own.userspace_kills[by_program].killer,
         is_group_kill=kill is not None and bool(own.kills[kill].group),
         is_previous=is_previous,
-        memory_limit_bytes=_memory_limit(pod, status.name),
-        is_limit_unknown=not any(container.name == status.name for container in _containers(pod)),
+        memory_limit_bytes=None if limit is None else limit.value,
+        stated_limit_bytes=None if limit == stated or stated is None else stated.value,
+        is_limit_unknown=limit is None and not any(container.name == status.name for container in _containers(pod)),
     )
 
 
@@ -353,12 +371,18 @@ def _containers(pod: FatedPod) -> tuple[Container, ...]:
     return (*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers)
 
 
-def _memory_limit(pod: FatedPod, name: str) -> int | None:
-    for container in _containers(pod):
-        if container.name == name:
-            limit = container.resources.limits.get(MEMORY)
-            return limit.value if limit is not None and limit.value > 0 else None
-    return None
+def _memory_limits(pod: FatedPod, status: ContainerStatus) -> tuple[Quantity | None, Quantity | None]:
+    """Return the memory limit in force at a container, or at its pod where that has one alone, and the stated one.
+
+    While a resize is not done they differ. The status knows which was in force, since 1.33, and of pods since 1.36.
+    """
+    own = next((container.resources for container in _containers(pod) if container.name == status.name), None)
+    stated = None if own is None else own.limits.get(MEMORY)
+    in_force = stated if status.resources is None else status.resources.limits.get(MEMORY)
+    if stated is None and in_force is None and pod.spec.resources is not None:
+        stated = pod.spec.resources.limits.get(MEMORY)
+        in_force = stated if pod.status.resources is None else pod.status.resources.limits.get(MEMORY)
+    return in_force or None, stated or None
 
 
 def _survived(own: _Own, status: ContainerStatus, named: set[int | None]) -> Iterator[ContainerTermination]:
@@ -381,7 +405,7 @@ def _survived(own: _Own, status: ContainerStatus, named: set[int | None]) -> Ite
             )
 
 
-def _kill_of(own: _Own, ended: ContainerTerminated) -> int | None:
+def _kill_of(own: _Own, status: ContainerStatus, ended: ContainerTerminated) -> int | None:
     """Return the kill that ended a container: by its id, else by its pod and the time."""
     identity = container_id(ended.container_id)
     by_id = own.killed.get(identity, []) if identity else []
@@ -391,12 +415,19 @@ def _kill_of(own: _Own, ended: ContainerTerminated) -> int | None:
     if at is None or ended.reason not in _OOM_REASONS:
         return None
     if not uid:
-        return None if identity else _only_kill_at(own, at)
-    for number in own.killed.get(uid, ()):
+        return None if identity else _only_kill(own, status, at)
+    of_pod = [
+        number
+        for number in own.killed.get(uid, ())
+        if not (identity and own.kills[number].container_id not in {"", identity})
+    ]
+    for number in of_pod:
         seconds = seconds_of(own.kills[number].at, at)
         if seconds is not None and abs(seconds - at) <= _NEAR_SECONDS:
             return number
-    return None
+    # Of dmesg without dates: the status shows the last end. Which container it was must not be open.
+    undated = [number for number in of_pod if seconds_of(own.kills[number].at, at) is None]
+    return undated[-1] if undated and own.is_alone else None
 
 
 def _program_kill_of(own: _Own, ended: ContainerTerminated) -> int | None:
@@ -413,21 +444,40 @@ def _program_kill_of(own: _Own, ended: ContainerTerminated) -> int | None:
     return number if is_near else None
 
 
-def _only_kill_at(own: _Own, at: float) -> int | None:
-    """Return the one kill in a pod of the node at that time; a description has neither uid nor id of what ended."""
-    node = own.pod.spec.node_name
-    near = []
+def _only_kill(own: _Own, status: ContainerStatus, at: float) -> int | None:
+    """Return the one kill that may be the end of a container; a description has neither uid nor id of what ended.
+
+    By its time; where the log has none, or one of an unknown zone, by the limit and the class that the report shows,
+    if no other container of the text may be meant.
+    """
+    limit, _ = _memory_limits(own.pod, status)
+    fitting: dict[str, int] = {}
     for number, kill in enumerate(own.kills):
+        if not (kill.container_id or kill.pod_uid) or not _is_on_node(kill.host, own.pod.spec.node_name):
+            continue
+        pairs = ((kill.limit_bytes, limit and limit.value), (kill.qos_class, own.pod.status.qos_class))
+        known = [one == other for one, other in pairs if one is not None and other is not None]
         seconds = seconds_of(kill.at, at)
-        is_there = node == kill.host or not (node and kill.host)
-        if is_there and (kill.container_id or kill.pod_uid) and seconds is not None:
-            near += [number] * (abs(seconds - at) <= _SAME_SECONDS)
-    return near[0] if len(near) == 1 else None
+        is_near = seconds is not None and abs(seconds - at) <= _SAME_SECONDS
+        is_undated = seconds is None or (not _ZONE.search(kill.at) and _is_zones_apart(seconds - at))
+        if is_near or (is_undated and own.is_alone and known and all(known)):
+            fitting[kill.pod_uid or kill.container_id] = number  # the status shows the last end
+    return next(iter(fitting.values())) if len(fitting) == 1 else None
+
+
+def _is_on_node(host: str, node: str) -> bool:
+    """Whether a log's host may be a node: clouds name nodes by host and domain."""
+    return not (host and node) or host.partition(".")[0].lower() == node.partition(".")[0].lower()
+
+
+def _is_zones_apart(seconds: float) -> bool:
+    """Whether two moments are the same in two zones, as far as their minutes tell."""
+    return abs(seconds) <= _MOST_ZONES and abs((seconds + _ZONES / 2) % _ZONES - _ZONES / 2) <= _SAME_SECONDS
 
 
 def _cause_of(own: _Own, status: ContainerStatus, ended: ContainerTerminated) -> TerminationCause | None:
     """Return who killed or stopped a container; None: nobody did, as far as anything says."""
-    kill, signal = _kill_of(own, ended), _signal(ended)
+    kill, signal = _kill_of(own, status, ended), _signal(ended)
     is_previous = status.last_state is not None and status.last_state.terminated is ended
     if ended.reason in _OOM_REASONS or kill is not None:
         if signal != SIGKILL and ended.exit_code is not None:

@@ -12,38 +12,11 @@ SIGKILL = "SIGKILL"
 
 
 class Killer(StrEnum):
-    """A program that kills before the kernel has to, or a platform that enforces limits of its own."""
+    """A program that kills before the kernel has to."""
 
     SYSTEMD_OOMD = "systemd-oomd"
     EARLYOOM = "earlyoom"
-    OOMD = "oomd"
-    NOHANG = "nohang"
     TALOS = "talos"
-    LOW_MEMORY_KILLER = "lowmemorykiller"
-    YARN = "yarn"
-    RAY = "ray"
-    DASK = "dask"
-    SLURM = "slurm"
-    PBS = "pbs"
-    LSF = "lsf"
-    HTCONDOR = "htcondor"
-    MESOS = "mesos"
-    HEROKU = "heroku"
-    CLOUD_RUN = "cloud-run"
-    APP_ENGINE = "app-engine"
-    LAMBDA = "lambda"
-    RENDER = "render"
-    VERCEL = "vercel"
-    BITBUCKET = "bitbucket"
-
-
-PLATFORMS = frozenset(
-    (
-        *(Killer.HTCONDOR, Killer.MESOS, Killer.HEROKU, Killer.CLOUD_RUN, Killer.APP_ENGINE, Killer.LAMBDA),
-        *(Killer.RENDER, Killer.VERCEL, Killer.BITBUCKET),
-    )
-)
-"""What reports that its limit was reached; whether its machine's kernel killed for it, it does not say."""
 
 
 class KillBasis(StrEnum):
@@ -58,8 +31,6 @@ class KillBasis(StrEnum):
     """Too little memory was available."""
     RULE = "rule"
     """A rule of its configuration, which has a name."""
-    LIMIT = "limit"
-    """The victim used more than its own limit, which its manager enforces by itself."""
     UNKNOWN = "unknown"
     """The lines at hand do not say."""
 
@@ -92,7 +63,7 @@ class UserspaceKill(Struct, frozen=True, gc=False, rename="camel", omit_defaults
     memory_available_bytes: int | None = None
     memory_total_bytes: int | None = None
     memory_limit_percent: float | None = None
-    """The share at which the killer acts: used for systemd-oomd, available for earlyoom and nohang."""
+    """The share at which the killer acts: used for systemd-oomd, available for earlyoom."""
     swap_used_bytes: int | None = None
     swap_free_bytes: int | None = None
     swap_total_bytes: int | None = None
@@ -100,8 +71,6 @@ class UserspaceKill(Struct, frozen=True, gc=False, rename="camel", omit_defaults
     """Likewise."""
     rss_bytes: int | None = None
     """What the victim used."""
-    limit_bytes: int | None = None
-    """The victim's own limit."""
     oom_score_adj: int | None = None
     processes: int | None = None
     """How many died with the cgroup, where that is logged."""

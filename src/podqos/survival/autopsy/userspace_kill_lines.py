@@ -1,12 +1,10 @@
-"""How userspace killers word their kills: systemd-oomd, earlyoom, oomd, nohang, Talos, Android, YARN.
+"""How userspace killers word their kills: systemd-oomd, earlyoom and Talos.
 
 Each acts before memory runs out, by figures of its own, and logs one or two lines. They are recognised by the words of
 these lines, wherever they are in a line. Nothing in them is trusted.
 
 Sources: systemd v247 to v261 src/oom/oomd-{manager,util}.c, src/core/{unit,cgroup}.c; earlyoom v1.0 to v1.9
-{kill,main}.c; oomd src/oomd/plugins/BaseKillPlugin.cpp; Talos v1.12
-internal/app/machined/pkg/controllers/runtime/oom.go; nohang src/nohang. Android's killers and
-YARN's are known as they print, not by their source.
+{kill,main}.c; Talos v1.12 internal/app/machined/pkg/controllers/runtime/oom.go.
 """
 
 from __future__ import annotations
@@ -69,42 +67,7 @@ LOW = LazyPattern(
 ESCALATING = LazyPattern(r"escalating to SIGKILL after ")
 DRY_RUN = LazyPattern(r"dryrun, not actually sending any signal")
 BY_KERNEL = LazyPattern(r"successfully triggered kernel OOM killer")
-OOMD = LazyPattern(
-    r"oomd kill: (\d{1,3}\.\d\d) \d{1,3}\.\d\d \d{1,3}\.\d\d (\S{1,4000}) {1,2}(\d{1,19}) "
-    r"(?:ruleset:\[([^\]]{0,200})\] )?.{0,400}?killer:(\(dry\))?(\S{1,100})"
-)
 TALOS = LazyPattern(
     r"Sending SIGKILL to cgroup\b.{0,400}?\"cgroup\": ?\"(/[^\"]{1,4000})\"|Sending SIGKILL to cgroup (/\S{1,4000})"
 )
 TALOS_VICTIMS = LazyPattern(r"victim processes:.{0,400}?\"processes\": ?(?:\[([^\]]{0,8000})\]|null)")
-NOHANG = LazyPattern(r"Sending (SIGTERM|SIGKILL) to the victim")
-NOHANG_VICTIM = LazyPattern(r"PID: {1,10}(\d{1,10}), name: (.{1,64}?), state: ")
-NOHANG_ADJ = LazyPattern(r"oom_score_adj: {1,4}(-?\d{1,5})$")
-NOHANG_RSS = LazyPattern(r"Vm, MiB: {1,6}Size: {0,8}\d{1,9}, RSS: {0,8}(\d{1,9})")
-NOHANG_MEMORY = LazyPattern(
-    r"MemAvailable \[(\d{1,9}) MiB, [\d.]{1,5} %\] <= (?:soft|hard)_threshold_min_mem \[\d{1,9} MiB, ([\d.]{1,5}) %\]"
-)
-NOHANG_PSI = LazyPattern(r"PSI avg \(([\d.]{1,6})\) > (?:soft|hard)_threshold_max_psi \(([\d.]{1,6})\)")
-ANDROID_DRIVER = LazyPattern(
-    r"(?:lowmemorykiller: )?Killing '(.{1,64}?)' \((\d{1,10})\)(?: \(tgid \d{1,10}\))?, adj (-?\d{1,5}),"
-    r"(?: score_size \S{1,20})?(?:\s{1,8}to free (\d{1,12})kB)?"
-)
-LMKD = LazyPattern(
-    r"Kill(?:ing)? '(.{1,128}?)' \((\d{1,10})\), uid \d{1,10}, (?:oom_score_)?adj (-?\d{1,5})\s{1,4}"
-    r"to free (\d{1,12})kB(?: rss)?(?:, (\d{1,12})kB swap)?(?:; reason: (.{1,300})| because (.{1,300}))?"
-)
-LMKD_BEGINS = LazyPattern(r"Killing '(.{1,128}?)' \((\d{1,10})\), uid \d{1,10}, adj (-?\d{1,5})$")
-LMKD_ENDS = LazyPattern(r"lowmemorykiller:\s{1,8}to free (\d{1,12})kB because (.{1,300})")
-"""In two lines, as Android 8 has it."""
-BELOW = LazyPattern(r"cache (\d{1,12})kB is below limit (\d{1,12})kB for oom_score_adj")
-YARN = LazyPattern(
-    r"Container \[pid=(\d{1,10}),containerID=(\w{1,80})\] is running (?:\d{1,19}B )?beyond (?:the ')?"
-    r"(PHYSICAL|physical|VIRTUAL|virtual)'? memory limits?\. Current usage: "
-    r"([\d.]{1,12}) ?([KMGT]?B) of ([\d.]{1,12}) ?([KMGT]?B) physical memory used"
-    r"(?:; ([\d.]{1,12}) ?([KMGT]?B) of ([\d.]{1,12}) ?([KMGT]?B) virtual memory used)?"
-)
-YARN_IN_SHORT = LazyPattern(
-    r"Container killed by YARN for exceeding (physical |virtual )?memory limits\."
-    r"(?: ([\d.]{1,12}) ?([KMGT]?B) of ([\d.]{1,12}) ?([KMGT]?B) (physical|virtual) memory used)?"
-)
-"""As Spark repeats it."""

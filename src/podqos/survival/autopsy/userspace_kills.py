@@ -11,13 +11,12 @@ from podqos.kernel.message import Message
 from podqos.qos.cgroup_paths import place_of
 from podqos.survival.autopsy import userspace_kill_lines as lines
 from podqos.survival.autopsy.log_times import carried, seconds_apart, unit_before
-from podqos.survival.autopsy.platform_kills import WORDS, platform_kills
 from podqos.survival.autopsy.userspace_kill import SIGKILL, KillBasis, Killer, UserspaceKill
 
 _MOST_HOSTS = 256
 _MOST_REASON = 400
 _NEAR_SECONDS = 60.0
-_MIB, _KIB = 1 << 20, 1 << 10
+_MIB = 1 << 20
 _SIGNALS = {"15": "SIGTERM", "9": SIGKILL}
 
 
@@ -45,12 +44,7 @@ class UserspaceKills:
                 *("mem avail: ", "emory! ", "sending SIG", "illing process "),
                 *("escalating to SIGKILL", "dryrun, not", "triggered kernel OOM"),
             ),
-            self._oomd: ("oomd kill: ",),
             self._talos: ("Sending SIGKILL to cgroup", "victim processes:"),
-            self._nohang: ("MemAvailable [", "PSI avg (", "PID: ", "oom_score_adj: ", "Vm, MiB: ", "Sending SIG"),
-            self._android: (" to free ", "lowmemorykiller: Killing", "is below limit"),
-            self._yarn: ("Container [pid=", "Container killed by YARN"),
-            self._platform: WORDS,
         }
         # What a line has to hold; no other line is matched.
         self._recognisers = [(needs, recognise) for recognise, words in by_killer.items() for needs in words]
@@ -105,29 +99,12 @@ class UserspaceKills:
             kill = UserspaceKill(Killer.SYSTEMD_OOMD, basis, cgroup=match[1], pressure_of=match[3] or "")
         elif "systemd-oomd[" in text and (match := lines.CUT_SHORT.search(text)):
             kill = UserspaceKill(Killer.SYSTEMD_OOMD, KillBasis.UNKNOWN, cgroup=match[1])
-        elif match := lines.OLD_PRESSURE.search(text):
-            kill = UserspaceKill(
-                Killer.SYSTEMD_OOMD,
-                KillBasis.MEMORY_PRESSURE,
-                pressure_of=match[1],
-                pressure_limit_percent=float(match[2]),
-                pressure_duration=f"{match[3]}s",
-            )
-        elif match := lines.OLD_SWAP.search(text):
-            kill = UserspaceKill(
-                Killer.SYSTEMD_OOMD,
-                KillBasis.SWAP,
-                swap_used_bytes=int(match[1]),
-                swap_total_bytes=int(match[2]),
-                swap_limit_percent=float(match[3]),
-            )
         elif lines.NONE_KILLED.search(text):
             self._withdraw((carried("", message)[1], Killer.SYSTEMD_OOMD), is_kill=False)
             return True
-        elif match := lines.RULE.search(text):
-            kill = UserspaceKill(
-                Killer.SYSTEMD_OOMD, KillBasis.RULE, cgroup=match[2], rule=match[1], pressure_duration=match[3] or ""
-            )
+        elif reason := _intended(text):
+            self._note((carried("", message)[1], Killer.SYSTEMD_OOMD), reason)
+            return True
         elif match := lines.BY_SYSTEMD.search(text):
             return self._counted(match, text, message)
         else:
@@ -147,7 +124,8 @@ class UserspaceKills:
                 if apart is None or abs(apart) <= _NEAR_SECONDS:
                     self._kills[place] = replace(known, processes=known.processes if number is None else number)
                     return True
-        kill = UserspaceKill(Killer.SYSTEMD_OOMD, KillBasis.UNKNOWN, victim=unit, processes=number)
+        reason = self._context.pop((carried("", message)[1], Killer.SYSTEMD_OOMD), None)
+        kill = replace(reason or UserspaceKill(Killer.SYSTEMD_OOMD, KillBasis.UNKNOWN), victim=unit, processes=number)
         return self._add(kill, match, text, message)
 
     def _earlyoom(self, text: str, message: Message) -> bool:
@@ -199,23 +177,6 @@ class UserspaceKills:
             return False
         return True
 
-    def _oomd(self, text: str, message: Message) -> bool:
-        match = lines.OOMD.search(text)
-        if match is None:
-            return False
-        if match[5]:
-            return True  # a dry run
-        kill = UserspaceKill(
-            Killer.OOMD,
-            KillBasis.RULE if match[4] else KillBasis.UNKNOWN,
-            cgroup="/" + match[2].lstrip("/"),
-            rule=match[4] or "",
-            victim="",
-            pressure_percent=float(match[1]),
-            rss_bytes=int(match[3]),
-        )
-        return self._add(kill, match, text, message)
-
     def _talos(self, text: str, message: Message) -> bool:
         key = (carried("", message)[1], Killer.TALOS)
         if match := lines.TALOS.search(text):
@@ -225,113 +186,6 @@ class UserspaceKills:
         if match := lines.TALOS_VICTIMS.search(text):
             pids = re.findall(r"\d{1,10}", match[1] or "")
             self._amend(key, processes=len(pids) or None, pid=int(pids[0]) if len(pids) == 1 else None)
-            return True
-        return False
-
-    def _nohang(self, text: str, message: Message) -> bool:
-        key = (carried("", message)[1], Killer.NOHANG)
-        known = self._context.get(key, UserspaceKill(Killer.NOHANG, KillBasis.UNKNOWN))
-        if match := lines.NOHANG_MEMORY.search(text):
-            available = int(match[1]) * _MIB
-            known = UserspaceKill(Killer.NOHANG, KillBasis.LOW_MEMORY, memory_available_bytes=available)
-            self._note(key, replace(known, memory_limit_percent=float(match[2])))
-        elif match := lines.NOHANG_PSI.search(text):
-            known = UserspaceKill(Killer.NOHANG, KillBasis.MEMORY_PRESSURE, pressure_percent=float(match[1]))
-            self._note(key, replace(known, pressure_limit_percent=float(match[2])))
-        elif match := lines.NOHANG_VICTIM.search(text):
-            self._note(key, replace(known, pid=int(match[1]), victim=match[2]))
-        elif key in self._context and (match := lines.NOHANG_ADJ.search(text)):
-            self._note(key, replace(known, oom_score_adj=int(match[1])))
-        elif key in self._context and (match := lines.NOHANG_RSS.search(text)):
-            self._note(key, replace(known, rss_bytes=int(match[1]) * _MIB))
-        elif match := lines.NOHANG.search(text):
-            self._context.pop(key, None)
-            return self._add(replace(known, signal=match[1]), match, text, message)
-        else:
-            return False
-        return True
-
-    def _android(self, text: str, message: Message) -> bool:
-        key = (carried("", message)[1], Killer.LOW_MEMORY_KILLER)
-        if match := lines.LMKD.search(text):
-            kill = UserspaceKill(
-                Killer.LOW_MEMORY_KILLER,
-                KillBasis.LOW_MEMORY,
-                victim=match[1],
-                pid=int(match[2]),
-                oom_score_adj=int(match[3]),
-                rss_bytes=int(match[4]) * _KIB,
-                rule=(match[6] or match[7] or "").strip(),
-            )
-            return self._add(kill, match, text, message)
-        if match := lines.LMKD_BEGINS.search(text):
-            kill = UserspaceKill(
-                Killer.LOW_MEMORY_KILLER,
-                KillBasis.LOW_MEMORY,
-                victim=match[1],
-                pid=int(match[2]),
-                oom_score_adj=int(match[3]),
-            )
-            return self._add(kill, match, text, message)
-        if match := lines.LMKD_ENDS.search(text):
-            self._amend(key, rss_bytes=int(match[1]) * _KIB, rule=match[2].strip())
-            return True
-        if "lowmemorykiller" in text and (match := lines.ANDROID_DRIVER.search(text)):
-            freed = None if match[4] is None else int(match[4]) * _KIB
-            kill = UserspaceKill(
-                Killer.LOW_MEMORY_KILLER,
-                KillBasis.LOW_MEMORY,
-                victim=match[1],
-                pid=int(match[2]),
-                oom_score_adj=int(match[3]),
-                rss_bytes=freed,
-            )
-            return self._add(kill, match, text, message)
-        if match := lines.BELOW.search(text):
-            self._amend(key, memory_available_bytes=int(match[1]) * _KIB)
-            return True
-        return False
-
-    def _yarn(self, text: str, message: Message) -> bool:
-        match = lines.YARN.search(text)
-        if match is None:
-            return self._yarn_in_short(text, message)
-        of = match[3].lower()
-        used, used_unit, limit, limit_unit = (
-            match.groups()[7:11] if of == "virtual" and match[8] else match.groups()[3:7]
-        )
-        kill = UserspaceKill(
-            Killer.YARN,
-            KillBasis.LIMIT,
-            victim=match[2],
-            pid=int(match[1]),
-            rss_bytes=_size(used, used_unit),
-            limit_bytes=_size(limit, limit_unit),
-            rule=f"{of} memory limit",
-        )
-        return self._add(kill, match, text, message)
-
-    def _yarn_in_short(self, text: str, message: Message) -> bool:
-        match = lines.YARN_IN_SHORT.search(text)
-        if match is None:
-            return False
-        kill = UserspaceKill(
-            Killer.YARN,
-            KillBasis.LIMIT,
-            rss_bytes=_size(match[2], match[3]) if match[2] else None,
-            limit_bytes=_size(match[4], match[5]) if match[4] else None,
-            rule=f"{(match[1] or match[6] or 'physical').strip()} memory limit",
-        )
-        return self._add(kill, match, text, message)
-
-    def _platform(self, text: str, message: Message) -> bool:
-        for kill, match, is_detail in platform_kills(text):
-            key = carried("", message)[1], kill.killer
-            if not (is_detail and key in self._last):
-                return self._add(kill, match, text, message)
-            known = {name: getattr(kill, name) for name in kill.__struct_fields__}
-            last = self._kills[self._last[key]]
-            self._amend(key, **{name: value for name, value in known.items() if value and not getattr(last, name)})
             return True
         return False
 
@@ -384,6 +238,31 @@ class UserspaceKills:
         return True
 
 
+def _intended(text: str) -> UserspaceKill | None:
+    """Return why systemd-oomd looks for something to kill; whether it finds any is another line's."""
+    if match := lines.OLD_PRESSURE.search(text):
+        return UserspaceKill(
+            Killer.SYSTEMD_OOMD,
+            KillBasis.MEMORY_PRESSURE,
+            pressure_of=match[1],
+            pressure_limit_percent=float(match[2]),
+            pressure_duration=f"{match[3]}s",
+        )
+    if match := lines.OLD_SWAP.search(text):
+        return UserspaceKill(
+            Killer.SYSTEMD_OOMD,
+            KillBasis.SWAP,
+            swap_used_bytes=int(match[1]),
+            swap_total_bytes=int(match[2]),
+            swap_limit_percent=float(match[3]),
+        )
+    if match := lines.RULE.search(text):
+        return UserspaceKill(
+            Killer.SYSTEMD_OOMD, KillBasis.RULE, rule=match[1], pressure_of=match[2], pressure_duration=match[3] or ""
+        )
+    return None
+
+
 def _logged(text: str, match: re.Match[str]) -> str:
     """Return a line as logged, without the victim's arguments: they may hold secrets."""
     return text[match.start() :].partition(", cmdline ")[0].strip(": ")[:_MOST_REASON]
@@ -391,12 +270,6 @@ def _logged(text: str, match: re.Match[str]) -> str:
 
 def _whole(text: str | None) -> int | None:
     return None if text is None else int(text)
-
-
-def _size(number: str, unit: str) -> int:
-    scale = 1 << (10 * "BKMGT".index(unit[0]) if unit[0] != "B" else 0)
-    whole, _, fraction = number.partition(".")
-    return int(whole or 0) * scale + (int(fraction or 0) * scale // 10 ** len(fraction) if fraction.isdecimal() else 0)
 
 
 def named(kills: tuple[UserspaceKill, ...], names: dict[str, tuple[str, str]]) -> Iterator[UserspaceKill]:

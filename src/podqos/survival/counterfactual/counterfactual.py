@@ -125,6 +125,8 @@ class Surroundings(Struct, frozen=True, gc=False):
     """The uids of the pods from the same manifest, which change with the pod."""
     limit_ranges: tuple[LimitRange, ...] = ()
     """Those of its namespace, as stored."""
+    at_least: Mapping[tuple[PodChange, str | None], int] = {}
+    """Bytes of memory, by change and container: with less than these, the pod goes in another order."""
 
 
 ALONE = Surroundings()
@@ -154,6 +156,7 @@ class Trial(ABC):
         self._pods = pods
         self._allocatable = surroundings.allocatable
         self._limit_ranges = surroundings.limit_ranges
+        self._at_least = surroundings.at_least
 
     @abstractmethod
     def writing(self, change: Change) -> tuple[SecondDecision, int | None]:
@@ -191,18 +194,25 @@ class Trial(ABC):
         def change(amount: int) -> Change:
             return lambda pod: with_request(pod, name, resource, amount)
 
+        container = name if len(self.pod.running_containers) > 1 else None
         found = least(
-            1 if request is None else request.value + 1,
+            max(
+                1 if request is None else request.value + 1,
+                self.least_bytes(PodChange.REQUEST, resource, container),
+            ),
             most if limit is None else limit.value,
             MIB,
             lambda amount: self.writing(change(amount))[0].spared,
         )
         if found is not None:
-            container = name if len(self.pod.running_containers) > 1 else None
             edits = edits_between(self.pod, change(found)(self.pod))
             yield self.counterfactual(
                 ManifestChange(PodChange.REQUEST, change(found), found, resource, container, edits)
             )
+
+    def least_bytes(self, change: PodChange, resource: str, container: str | None = None) -> int:
+        """Return the amount below which a change is not tried."""
+        return self._at_least.get((change, container), 0) if resource == MEMORY else 0
 
     def guaranteeing(self, used: Mapping[str, int]) -> Iterator[Counterfactual]:
         """Yield the pod made Guaranteed; ``used`` are bytes by container."""
@@ -242,10 +252,12 @@ class Trial(ABC):
         return "" if isinstance(bounded, Pod) else bounded.message
 
 
-def using_less(decide: Callable[[int], SecondDecision], usage: int, resource: str = MEMORY) -> Iterator[Counterfactual]:
+def using_less(
+    decide: Callable[[int], SecondDecision], usage: int, resource: str = MEMORY, at_least: int = 0
+) -> Iterator[Counterfactual]:
     """Yield how much less it would have had to use; ``decide`` repeats the decision with that much less."""
     step = MIB if resource in {MEMORY, EPHEMERAL_STORAGE} else 1
-    found = least(step, usage, step, lambda amount: decide(amount).spared)
+    found = least(max(step, at_least), usage, step, lambda amount: decide(amount).spared)
     if found is not None:
         yield Counterfactual(PodChange.LESS, decide(found), found, resource)
 

@@ -143,15 +143,11 @@ class _Trial(Trial):
         else:
             grown = sorted(killed, key=lambda container: -self._points(container, own, grown=True))
             taken = [container.pod for container in _until_enough(grown, self.moment.lacking_bytes)]
-        place = next(
-            (
-                at
-                for at, container in enumerate(order, start=1)
-                if (container.pod.metadata.uid, container.usage.name) == self.victim
-            ),
-            len(order),
-        )
-        return SecondDecision.of(self.uid, own, taken, place, len(containers) - 1)
+        # Where it stands if it is spared is told without any doubt in its disfavour.
+        told = order if any(pod.metadata.uid in own for pod in taken) else killed
+        pods = [*dict.fromkeys(container.pod.metadata.uid for container in told)]
+        place = pods.index(self.uid) + 1 if self.uid in pods else len(pods)
+        return SecondDecision.of(self.uid, own, taken, place, len(pods) - 1)
 
     def _points(self, killed: KilledContainer, own: frozenset[str], *, grown: bool) -> int:
         """Return a badness, of the own containers as bad as it may be: ``grown`` is with all they wait for."""
@@ -193,7 +189,8 @@ def _counterfactuals(trial: _Trial) -> Iterator[Counterfactual]:
         if request is None or (used[name] if name else sum(used.values())) > request.value:
             yield from trial.requesting(name, MEMORY, moment.snapshot.node.memory_bytes)
         yield from trial.guaranteeing(used)
-    yield from using_less(trial.using, victim.usage.anon_bytes)
+    at_least = trial.least_bytes(PodChange.LESS, MEMORY)
+    yield from using_less(trial.using, victim.usage.anon_bytes, at_least=at_least)
 
 
 def _used(entry: PodUsage) -> dict[str, int]:

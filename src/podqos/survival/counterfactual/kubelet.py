@@ -26,11 +26,12 @@ from podqos.eviction.signals import SIGNALS, DiskUse, Layout, SignalRow
 from podqos.eviction.thresholds import Threshold, ThresholdValue
 from podqos.eviction.usage import disk_bytes, memory_bytes
 from podqos.kernel.build import PAGE_BYTES
-from podqos.model.pod import Pod
+from podqos.model.pod import Pod, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.model.snapshot import Snapshot
 from podqos.model.stats import ContainerStats, FsStats, PodStats, VolumeStats
+from podqos.qos.classes import qos_class_of
 from podqos.survival.counterfactual.counterfactual import (
     ALONE,
     Change,
@@ -161,6 +162,8 @@ class _Trial(Trial):
         more = {uid: self.with_margin(stats) for uid, stats in seen.pods.items() if uid in own}
         done = replace(moment, pods=pods, observation=replace(seen, pods={**seen.pods, **more})).decide()
         evicted = [eviction.pod for eviction in _evictions(done)]
+        if not own & {pod.metadata.uid for pod in evicted}:
+            done = moment.decide()  # where it stands is told without any doubt in its disfavour
         others = sum(
             ranked_pod.spared is None and ranked_pod.pod.metadata.uid != self.uid for ranked_pod in done.ranking
         )
@@ -182,13 +185,16 @@ def _under_pressure(trial: _Trial, row: SignalRow, ranked: RankedPod) -> Iterato
         trial.with_margin = lambda stats: _with_less(stats, row, -PAGE_BYTES, counts)
         if ranked.over_request:
             yield from _request(trial, row)
-    if row.resource == MEMORY:
+    if row.resource == MEMORY and qos_class_of(trial.pod, trial.profile) is not QOSClass.GUARANTEED:
         yield from _guaranteed(trial)
     yield from _priority(trial, ranked)
     if trial.stats is not None:
         stats = trial.stats
         yield from using_less(
-            lambda amount: trial.using(_with_less(stats, row, amount, counts)), ranked.usage, row.resource
+            lambda amount: trial.using(_with_less(stats, row, amount, counts)),
+            ranked.usage,
+            row.resource,
+            trial.least_bytes(PodChange.LESS, row.resource),
         )
 
 

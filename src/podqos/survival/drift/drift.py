@@ -16,15 +16,16 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.admission.resize import BelowUsage
 from podqos.eviction.ranking import RankedPod, Ranking, Spared, evicted_by, eviction_key
 from podqos.eviction.signals import RankKey
 from podqos.model.pod import Pod, QOSClass
-from podqos.model.snapshot import Snapshot
+from podqos.model.snapshot import PodUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import oom_scores
 from podqos.survival.drift.differences import PodChange, differences
-from podqos.survival.drift.resizing import ResizeCost, resizing
+from podqos.survival.drift.resizing import ResizeCost, lowered_below_usage, resizing
 from podqos.survival.orders.orders import KilledContainer, KillKey, Orders, both_orders, killed_by
 from podqos.survival.orders.outlook import outlook
 
@@ -63,6 +64,8 @@ class ManifestVersion(Struct, frozen=True):
 
     workloads: tuple[VersionWorkload, ...]
     snapshot: Snapshot
+    measured: Mapping[str, PodUsage] = {}
+    """What of it was measured, by uid: the rest is assumed."""
 
 
 class Order(StrEnum):
@@ -128,6 +131,8 @@ class DriftStatus(StrEnum):
 
     ADDED = "added"
     REMOVED = "removed"
+    BELOW_USAGE = "below usage"
+    """A memory limit was lowered below what is in use: OOM-killed after the next restart."""
     DOWNGRADED = "downgraded"
     """Its class is a lower one."""
     AHEAD = "ahead"
@@ -162,6 +167,8 @@ class WorkloadChange(Struct, frozen=True, rename="camel"):
     """Where others go first now."""
     resize: ResizeCost | None = None
     """What it takes to give running pods the new resources; null where none changed."""
+    below_usage: tuple[BelowUsage, ...] = ()
+    """Memory limits that were lowered below measured usage."""
     eviction_shift: float = 0
     """By how many places it moved forward in the eviction order among the workloads that run in both versions; below
     zero it goes later. To become level with another is half a place."""
@@ -247,6 +254,16 @@ def drift(
         for identity, workload in after.pods.items()
         if identity in before.pods
     }
+    too_low = {
+        identity: lowered_below_usage(
+            before.pods[identity].pod,
+            after.pods[identity].pod,
+            [old.measured[uid] for uid in before.pods[identity].uids if uid in old.measured],
+            ranking.profile,
+        )
+        for identity, differing in changed.items()
+        if differing
+    }
     ahead: dict[Identity, list[ReversedPair]] = {}
     back: dict[Identity, list[ReversedPair]] = {}
     shifts: dict[tuple[Identity, Order], float] = {}
@@ -271,9 +288,10 @@ def drift(
             differences=changed.get(identity, ()),
             moved_ahead=tuple(ahead.get(identity, ())),
             moved_back=tuple(back.get(identity, ())),
-            resize=resizing(before.pods[identity].pod, after.pods[identity].pod, ranking.profile)
+            resize=resizing(before.pods[identity].pod, after.pods[identity].pod, ranking.profile, too_low[identity])
             if changed.get(identity)
             else None,
+            below_usage=too_low.get(identity, ()),
             eviction_shift=shifts.get((identity, Order.EVICTION), 0),
             kernel_shift=shifts.get((identity, Order.KERNEL), 0),
         )
@@ -288,6 +306,8 @@ def _status(drift: WorkloadChange) -> DriftStatus:
         return DriftStatus.ADDED
     if drift.after is None:
         return DriftStatus.REMOVED
+    if drift.below_usage:
+        return DriftStatus.BELOW_USAGE
     if drift.protection < 0:
         return DriftStatus.DOWNGRADED
     if drift.is_mixed:
@@ -304,7 +324,7 @@ def _status(drift: WorkloadChange) -> DriftStatus:
 def _fails(drift: WorkloadChange, allowed: Allowed) -> bool:
     if {drift.name, f"{drift.namespace}/{drift.name}"} & allowed.workloads or (allowed.shifted and drift.is_shifted):
         return False
-    return drift.protection < 0 or bool(drift.worse_orders)
+    return bool(drift.below_usage) or drift.protection < 0 or bool(drift.worse_orders)
 
 
 class _Judged:

@@ -1,23 +1,24 @@
 """Whether a running pod can get the resources of its new version in place, or only as a new pod.
 
-The API server's checks are those of ``admission.resize``. Whether the node has room is the kubelet's to say, and is not
-judged.
+The checks are those of ``admission.resize``. Whether the node has room is the kubelet's to say, and is not judged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.pod_validation import validate_pod
-from podqos.admission.resize import validate_resize
+from podqos.admission.resize import BelowUsage, below_usage, validate_resize
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY, QOS_RESOURCES, ResourceRequirements
+from podqos.model.snapshot import PodUsage
+from podqos.qos.cgroup_values import memory_limits
 from podqos.qos.classes import classify
 
 
@@ -28,6 +29,8 @@ class Resizing(StrEnum):
     """``kubectl patch --subresource resize``; no container restarts."""
     RESTART = "RestartContainer"
     """The same, and ``resizePolicy`` restarts containers."""
+    BELOW_USAGE = "BelowUsage"
+    """The kubelet keeps the old limit while a container uses no less than its new one."""
     REFUSED = "Refused"
     """The API server refuses the resize; only a new pod has the new resources."""
 
@@ -44,8 +47,36 @@ class ResizeCost(Struct, frozen=True, rename="camel"):
     """Containers that keep the oom_score_adj of their earlier memory request until they restart."""
 
 
-def resizing(before: Pod, after: Pod, profile: Profile) -> ResizeCost | None:
-    """Return what a resize to the resources of ``after`` takes; None where no resources change."""
+def lowered_below_usage(
+    before: Pod, after: Pod, measured: Iterable[PodUsage], profile: Profile
+) -> tuple[BelowUsage, ...]:
+    """Return the memory limits that the change sets below what is in use, each with the highest usage of these pods.
+
+    What is killed in place of a refused resize is the same container, after its next restart or in a new pod.
+    """
+    old, new = memory_limits(before, profile), memory_limits(after, profile)
+    names = [[container.name for container in pod.running_containers] for pod in (before, after)]
+    renamed = dict(zip(*names, strict=True)) if len(names[0]) == len(names[1]) == 1 else {}
+    worst: dict[str, BelowUsage] = {}
+    for entry in measured:
+        usage = {
+            renamed.get(container.name, container.name): container.working_set_bytes
+            for container in entry.containers
+            if container.is_measured
+        }
+        old_limits = {renamed.get(name, name): limit for name, limit in old.items()}
+        for found in below_usage(old_limits, new, usage | {"": sum(usage.values())}):
+            if found.container not in worst or found.usage_bytes > worst[found.container].usage_bytes:
+                worst[found.container] = found
+    # The limit of the pod follows from those of its containers, or is told as theirs.
+    return tuple(found for name, found in sorted(worst.items()) if name or len(worst) == 1)
+
+
+def resizing(before: Pod, after: Pod, profile: Profile, too_low: tuple[BelowUsage, ...] = ()) -> ResizeCost | None:
+    """Return what a resize to the resources of ``after`` takes; None where no resources change.
+
+    ``too_low`` are its memory limits that are below what is in use.
+    """
     pairs = tuple(_pairs(before, after))
     changed = [(old, new) for old, new in pairs if old.resources != new.resources]
     if not changed and before.spec.resources == after.spec.resources:
@@ -54,6 +85,8 @@ def resizing(before: Pod, after: Pod, profile: Profile) -> ResizeCost | None:
     if reasons:
         return ResizeCost(Resizing.REFUSED, reasons=reasons)
     restarts = tuple(new.name for old, new in changed if _restarts(old, new))
+    if any(limit.container not in restarts for limit in too_low):
+        return ResizeCost(Resizing.BELOW_USAGE)
     outcome = Resizing.RESTART if restarts else Resizing.IN_PLACE
     return ResizeCost(outcome, restarts, keeps_scores=keeps_scores(before, after, profile))
 

@@ -1,6 +1,6 @@
 """Who acts first by a kubelet's settings alone: the forecast for the plainest node that it could have.
 
-``check``, ``thresholds`` and ``advise --node`` ask about a kubelet of which no pods are known. They get the forecast
+``check`` and ``thresholds`` ask about a kubelet of which no pods are known. They get the forecast
 of one pod without a limit that grows on an otherwise empty node, without page cache or swap. Other pods without page
 cache change nothing about it, as long as no threshold is met before anything grows: they take from both parties alike.
 

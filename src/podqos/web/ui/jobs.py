@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from podqos.answers.page.job import JobInfo, JobKind, JobState
 from podqos.answers.page.source import PageSource, SourceKind
 from podqos.errors import HostError, InputError, bug_in_words
-from podqos.library.engines.fan_out import usable_cores
+from podqos.library.parallel import usable_cores
 from podqos.web.ui.memory import resident_bytes
 from podqos.web.ui.refusal import RequestRefusal
 from podqos.web.ui.settings import UI_LIMITS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from podqos.answers.page.page import Page
 from podqos.answers.page.source import PageSource
 from podqos.library.autopsy import autopsy
-from podqos.library.many_files import over_cores
+from podqos.library.parallel import over_cores
 from podqos.model.profile import Profile
 from podqos.objects.kubelet_node import Kubelet
 from podqos.reading.logs import Log

@@ -38,7 +38,7 @@ def pasted_autopsy(text: bytes, source: PageSource | None) -> PastedAutopsy:
     if text.startswith((b"{", _GZIP)) and is_cluster_snapshot(text):
         what = "compressed" if text.startswith(_GZIP) else "a snapshot of a cluster"
         raise InputError(what, where=PASTED, fix="open it as a file")
-    files, logs = told_apart([Log(PASTED, text)], is_everything=source is None)
+    files, logs = told_apart([Log(PASTED, text)])
     cluster = None if source is None or files else source.cluster
     manifests = () if source is None else source.files
     objects: Objects | None = None
@@ -52,8 +52,7 @@ def pasted_autopsy(text: bytes, source: PageSource | None) -> PastedAutopsy:
         )
     profile = LATEST if cluster is None else cluster.profile
     read = what_is_given(Inputs([*manifests, *(replace(file, path=STDIN) for file in files)]), logs)
-    left_out = Inputs(files).left_out
-    found = autopsy(logs, objects=objects, cluster=cluster, profile=profile, left_out=left_out, read=read)
+    found = autopsy(logs, objects=objects, cluster=cluster, profile=profile, read=read)
     problems = () if objects is None or not files else problem_infos(objects.problems, only=PASTED)
     return PastedAutopsy(page_of(found), command(source, has_objects=bool(files)), problems)
 

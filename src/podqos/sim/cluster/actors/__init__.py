@@ -1,1 +1,1 @@
-"""Simulated. The autoscalers of a simulated cluster: they change workloads and nodes by what they measure."""
+"""Simulated. The autoscalers of a simulated cluster: they change workloads by what they measure."""

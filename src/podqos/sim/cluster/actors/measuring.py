@@ -18,7 +18,6 @@ from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import is_pod_level
 from podqos.sim.cluster.actors.port import ActedCluster
-from podqos.sim.cluster.evictions import is_pending
 from podqos.sim.engine.event_queue import CLUSTER, EventPriority
 from podqos.sim.scenario.scenario import ScenarioWorkload
 
@@ -152,7 +151,7 @@ class Measuring:
         if not self._cluster.fleet.is_present(name):
             return PodPhase.RUNNING
         record = self._cluster.record_of(pod.metadata.uid)
-        return PodPhase.PENDING if is_pending(record) else PodPhase.RUNNING
+        return PodPhase.PENDING if record is None or record.is_pending else PodPhase.RUNNING
 
 
 def request_milli(pod: Pod, resource: str, container: str) -> int | None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import RolloutOf, SupersededIn
-from podqos.agent.state import ContainerStage, PodRecord, Role
+from podqos.agent.state import PodRecord, Role
 from podqos.controllers.set_pods import PodPhase, SetPod
 from podqos.model.pod import Pod
 from podqos.sim.cluster.controllers.controller import DELETED, ControlledCluster, is_over
@@ -22,7 +22,6 @@ LONG_AGO_US = -(1 << 50)
 """Since when pods that are there from the start have been ready."""
 UPDATED, SCALED_DOWN = "Updated", "ScaledDown"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-_BEGINNING = frozenset({ContainerStage.WAITING, ContainerStage.STARTING})
 
 
 class OwnPod(Struct, frozen=True, gc=False):
@@ -210,7 +209,7 @@ class SetController(KeptReplicas):
         noticed_us = None if node is None else cluster.unreachable_us.get(node)
         if noticed_us is None:
             is_ready = record is not None and record.is_ready
-            if record is not None and not is_beginning(record):
+            if record is not None and not record.is_pending:
                 self._running.add(uid)
         else:
             # Nobody knows yet that its node is lost.
@@ -239,14 +238,6 @@ class SetController(KeptReplicas):
         """
         options = self._cluster.scenario.options
         return now_us + options.recreate_us + (0 if is_failed else options.clean_up_us)
-
-
-def is_beginning(record: PodRecord) -> bool:
-    """Whether a pod is still Pending: not all of its regular containers have been started."""
-    return any(
-        container.role is Role.REGULAR and container.stage in _BEGINNING and not container.restarts
-        for container in record.containers
-    )
 
 
 def _restarts(record: PodRecord) -> tuple[int, int]:

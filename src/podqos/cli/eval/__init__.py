@@ -1,1 +1,0 @@
-"""Edge. One adapter per vector family: JSON in, the decision's JSON out."""

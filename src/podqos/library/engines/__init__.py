@@ -1,1 +1,0 @@
-"""Edge. One task over many inputs: cores of this machine, or a cluster."""
