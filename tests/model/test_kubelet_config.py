@@ -78,7 +78,7 @@ def test_cores_reserved_by_number_take_the_place_of_both_cpu_reservations():
         ),
         (
             {"kubeReserved": {"cpu": 1}},
-            'kubelet.yaml: kubeReserved[cpu]: Expected `str`, got `int` (put it in quotes: "1")',
+            'kubelet.yaml: kubeReserved[cpu]: it is a number, but has to be text (put it in quotes: "1")',
         ),
         (
             {"kubeReserved": {"gpu": "1"}},

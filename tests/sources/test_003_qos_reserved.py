@@ -209,7 +209,7 @@ def test_a_sweep_varies_it(folder, capsys):
     [
         ("qosReserved: {memory: 200%}", "qosReserved.memory: '200%' is not a percentage from 0% to 100%"),
         ("qosReserved: {cpu: 50%}", "qosReserved: 'cpu' cannot be reserved (the kubelet can reserve memory only)"),
-        ("qosReserved: {memory: 50}", "qosReserved.memory: Expected `str`, got `int` (write 50%)"),
+        ("qosReserved: {memory: 50}", "qosReserved.memory: it is a number, but has to be text (write 50%)"),
     ],
 )
 def test_what_the_kubelet_would_not_start_with_is_refused(folder, capsys, text, message):

@@ -199,7 +199,7 @@ def _refusals(name: str, value: object) -> Iterator[tuple[str, str, str]]:
         return
     if name in _DURATIONS_BY_NAME:
         if not isinstance(value, str):
-            yield name, f"Expected `str`, got `{type(value).__name__}`", _meant(name, value, "str")
+            yield name, _in_words(f"Expected `str`, got `{type(value).__name__}`"), _meant(name, value, "str")
         elif wrong := _not_a_duration(value):
             yield name, wrong, duration_fix(value)
         return
@@ -212,7 +212,28 @@ def _refusals(name: str, value: object) -> Iterator[tuple[str, str, str]]:
             place = path.strip("`").removeprefix("$.") or name
             place = place.removesuffix("[...]") + (f"[{key}]" if key is not None and place.endswith("[...]") else "")
             wanted = text.removeprefix("Expected `").partition("`")[0] if text.startswith("Expected `") else ""
-            yield place, text.replace("`Number`", "`float`"), _meant(place, part, wanted)
+            yield place, _in_words(text), _meant(place, part, wanted)
+
+
+_WRONG_TYPE = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
+_TYPES = {
+    **dict.fromkeys(("str",), "text"),
+    **dict.fromkeys(("int", "float", "Number"), "a number"),
+    **dict.fromkeys(("object", "dict"), "a mapping"),
+    **dict.fromkeys(("array", "list"), "a list"),
+    **dict.fromkeys(("null", "NoneType"), "nothing"),
+    "bool": "true or false",
+}
+
+
+def _in_words(text: str) -> str:
+    """Return what a decoder says of a type, as a person would."""
+    found = _WRONG_TYPE.fullmatch(text)
+    if found is None:
+        return text
+    wanted = [name for name in found[1].split(" | ") if name != "null"]
+    expected = " or ".join(dict.fromkeys(_TYPES.get(name, name) for name in wanted))
+    return f"it is {_TYPES.get(found[2], found[2])}, but has to be {expected}"
 
 
 def _meant(place: str, value: object, wanted: str) -> str:
