@@ -11,9 +11,9 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 # Running needs a hundredth of what testing needs.
 DEMO   := .venv-demo
-PAGE   := src/podqos/report/viewer.html
+PAGE   := src/podqos/page/viewer.html
 
-.PHONY: demo test check lint check-page types fast check-system test-versions golden bench bench-node viewer chromium helm dist wheels deploy image image-archive release-notes lock clean
+.PHONY: demo test check lint check-page types fast check-system test-versions golden bench bench-node viewer chromium helm dist wheels image image-archive release-notes lock clean
 
 demo: $(DEMO)/.installed
 	@$(DEMO)/bin/python tools/page.py
@@ -130,10 +130,6 @@ dist: $(STAMP) viewer
 	rm -rf dist
 	$(BIN)/python -m hatchling build -t sdist -t wheel
 	$(BIN)/python tools/krew.py dist
-
-# The chart and the kustomize bases, from the objects that `podqos webhook manifests` prints.
-deploy: $(STAMP)
-	$(BIN)/python tools/deploy.py
 
 # What an image is made of: podqos and all it depends on, so that building one needs no network.
 wheels: dist

@@ -16,11 +16,9 @@ from time import perf_counter
 
 from history import record
 
-from podqos.eviction.commands import EvictPod
-from podqos.eviction.manager import ManagerState, configure, synchronize
-from podqos.eviction.observation import decode_summary, observe
+from podqos.eviction.manager import EvictPod, ManagerState, configure, synchronize
 from podqos.eviction.ranking import Policy, Ranking, rank
-from podqos.eviction.signals import Layout, Signal
+from podqos.eviction.signals import Layout, Signal, decode_summary, observe
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
 from podqos.model.quantity import Quantity

@@ -7,9 +7,8 @@ the writing of the journal as JSON lines. Times are those of the processor; on a
     daily   the same with daily load curves that cross nothing, no two nodes alike; 180 s
     busy    daily curves, and leaks on every node
     fleet   a real day: every pod its own daily curve and noise, a new value every 5 minutes, no two alike; on every
-            node two leaks, two rollouts and a cron job each hour, and one node of a hundred runs out of memory; on
-            two cores, with ``--nodes 10000`` the whole: the budget is 15 minutes, 0.18 s of one core a node, and 4 GiB
-    fleet-hourly  the same with a new value every hour; 5 minutes, 0.06 s of one core a node
+            node two leaks, two rollouts and a cron job each hour, and one node of a hundred runs out of memory
+    fleet-hourly  the same with a new value every hour
     kills   an hour of leaks, killed at the limits of containers and of nodes; 2,000 kills a second on one core
     length  the same leaks in 2 hours, 24 hours, 7 days: the time per event must not grow
     events  leaks that fill up one, two, four times as often on the same nodes: nor there
@@ -43,16 +42,23 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from podqos.agent.journal import encode
-from podqos.library.simulation import simulate
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.model.time_units import SECOND_US
+from podqos.runs.run import simulate
 from podqos.sim.engine.curve import Clock, Curve, Knots, constant
 from podqos.sim.run import Simulation
-from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
-from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import (
+    ContainerDemand,
+    Filesystem,
+    MachineSpec,
+    NodeGroup,
+    Scenario,
+    ScenarioWorkload,
+    SystemDemand,
+)
 
 MI, GI = 1 << 20, 1 << 30
 HOUR_US = 3600 * SECOND_US
@@ -281,18 +287,16 @@ def measure(kind: str, nodes: int, hours: int, times: int) -> None:
 
 
 def measure_split(kind: str, nodes: int, hours: int, times: int) -> None:
-    """Run one row on two cores and print it: nodes that do not interact are simulated apart."""
+    """Run one row and print it."""
     made = scenario(kind, nodes, hours, times)
     began, began_cpu = time.perf_counter(), _cpu_seconds()
-    run = simulate(made, record=False, engine="processes", jobs=_CORES, progress=partial(_tell, made.duration_us))
-    assert run.together is None, "the nodes were simulated apart"
+    run = simulate(made, record=False, progress=partial(_tell, made.duration_us))
     kinds = Counter(entry.kind.value for entry in run.journal)
     wall, cpu = time.perf_counter() - began, _cpu_seconds() - began_cpu
-    own, workers = (resource.getrusage(who).ru_maxrss * 1024 for who in _WHO)
-    peak = own + _CORES * workers
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(
         f"{kind:12} {nodes:6,} nodes {nodes * WORKLOADS * PER_NODE:9,} pods {hours:4} h: {cpu:7.2f} s of CPU "
-        f"({cpu / nodes:6.3f} a node), {wall:7.2f} s on {_CORES} cores, {kinds['OOMKilled']:7,} kills, "
+        f"({cpu / nodes:6.3f} a node), {wall:7.2f} s, {kinds['OOMKilled']:7,} kills, "
         f"{kinds['Evicted']:5,} evictions, journal {kinds.total():9,} lines, peak {peak / (1 << 20):6.0f} MiB",
         flush=True,
     )

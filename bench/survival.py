@@ -19,16 +19,15 @@ from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.model.snapshot import NodeUsage
+from podqos.orders.exhaustion import exhaustion
+from podqos.orders.growing import GrowingNode, Growth, KubeletWatch
+from podqos.orders.memory import outlook
+from podqos.orders.orders import both_orders
+from podqos.orders.pods import NodePod
+from podqos.orders.usage import UsageRow, from_usage
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.forecast.forecast import forecast
-from podqos.survival.forecast.growing import GrowingNode, Growth, KubeletWatch
-from podqos.survival.node.pods import NodePod
-from podqos.survival.node.usage import from_usage
-from podqos.survival.node.usage_file import UsageRow
-from podqos.survival.orders.cpu import burst
-from podqos.survival.orders.exhaustion import exhaustion
-from podqos.survival.orders.orders import both_orders
-from podqos.survival.orders.outlook import outlook
+from podqos.questions.cpu import burst
+from podqos.questions.growth import forecast_growth as forecast
 
 MEMORY_BYTES = 256 << 30
 

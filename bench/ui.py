@@ -36,7 +36,7 @@ PODS_PER_NODE = 100
 WHAT_IFS = 50
 _RUN, _RUN_PODS = "graceful-degradation", 10
 _CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
-_PAGE = Path(podqos.__file__).parent / "report/viewer.html"
+_PAGE = Path(podqos.__file__).parent / "page/viewer.html"
 # When all that is seen is drawn.
 _DRAWN = "() => document.querySelector('.blocks canvas') && podqosIsDrawn() && performance.now()"
 _CATEGORIES = ["devtools.timeline", "disabled-by-default-devtools.timeline"]
@@ -49,7 +49,7 @@ from msgspec import Raw
 from msgspec.json import encode
 from podqos.cli.main import main
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, NodeSummary
-from podqos.web.ui import feeds
+from podqos.serve import feeds
 def measured(node, pods):
     used = [random.randrange(64 << 20, 1 << 30) for _ in pods]
     memory = lambda used: {"workingSetBytes": used, "usageBytes": used, "rssBytes": used}

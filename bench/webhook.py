@@ -27,7 +27,7 @@ from pathlib import Path
 
 from history import record
 
-from podqos.web.certificate import make
+from podqos.serve.certificate import make
 
 ROOT = Path(__file__).resolve().parents[1]
 POLICY = ROOT / "scenarios" / "policy" / "policy.yaml"

@@ -152,7 +152,7 @@ def test_make_demo_installs_what_running_needs_and_says_what_it_does(machine):
     assert done.returncode == 0, done.stderr
     first, second, third, *_ = done.stdout.splitlines()
     assert first.startswith("making .venv-demo with Python 3.")
-    assert second == "installing 11 packages"
+    assert second == "installing 18 packages"
     assert third == "the page is not built: npm is not installed. Everything works except `podqos ui` and --html"
     sizes = (path.stat().st_size for path in (machine.clone / ".venv-demo").rglob("*") if path.is_file())
     assert sum(sizes) < 20 << 20

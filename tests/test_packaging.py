@@ -19,7 +19,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PAGE = "src/podqos/report/viewer.html"
+PAGE = "src/podqos/page/viewer.html"
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 TEMPLATES = sorted(path for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml") if path.stem != "config")
 
@@ -39,10 +39,11 @@ def checkout(tmp_path: Path) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "tools", tmp_path / "tools")
-    for name in ("__init__.py", "version.py", "report/__init__.py", "cli/main.py"):
+    for name in ("__init__.py", "version.py", "page/__init__.py", "cli/main.py"):
         (tmp_path / "src/podqos" / name).parent.mkdir(exist_ok=True, parents=True)
         shutil.copy(ROOT / "src/podqos" / name, tmp_path / "src/podqos" / name)
     (tmp_path / "scenarios").mkdir()
+    (tmp_path / "deploy/chart/manifests").mkdir(parents=True)
     return tmp_path
 
 
@@ -67,7 +68,7 @@ def test_a_wheel_is_built_without_the_page(checkout, settings):
     assert done.returncode == 0, done.stderr
     names = wheel_names(checkout)
     assert "podqos/cli/main.py" in names
-    assert "podqos/report/viewer.html" not in names
+    assert "podqos/page/viewer.html" not in names
 
 
 # ---- the page is built where there is npm ------------------------------------------------------------------------
@@ -123,7 +124,7 @@ def test_npm_builds_the_page_into_the_wheel_and_leaves_nothing_but_the_page(with
     npm.add()
     before = tree(with_viewer)
     assert build(with_viewer, "build_wheel", path=str(npm.directory)).returncode == 0
-    assert "podqos/report/viewer.html" in wheel_names(with_viewer)
+    assert "podqos/page/viewer.html" in wheel_names(with_viewer)
     assert npm.called == ["ci", "run"]
     assert {name for name in tree(with_viewer) - before if not name.startswith("dist")} == {PAGE}
 
@@ -171,7 +172,7 @@ def test_without_npm_the_wheel_lacks_the_page_and_one_line_says_why(with_viewer,
         npm.add(npm_text, node)
     done = build(with_viewer, "build_wheel", path=str(npm.directory))
     assert done.returncode == 0
-    assert "podqos/report/viewer.html" not in wheel_names(with_viewer)
+    assert "podqos/page/viewer.html" not in wheel_names(with_viewer)
     (line,) = [line for line in (done.stdout + done.stderr).splitlines() if "not built" in line]
     assert said in line
 
@@ -182,7 +183,7 @@ def test_a_source_tree_that_cannot_be_written_to_gives_a_wheel_with_the_page(wit
     os.utime(with_viewer / PAGE, (1, 1))
     done = build(with_viewer, "build_wheel", path=str(npm.directory))
     assert done.returncode == 0, done.stderr
-    assert "podqos/report/viewer.html" in wheel_names(with_viewer)
+    assert "podqos/page/viewer.html" in wheel_names(with_viewer)
 
 
 # ---- the environments of make ------------------------------------------------------------------------------------
@@ -203,12 +204,16 @@ def needed(names: list[str]) -> set[str]:
     """Return packages with all that they need here, by their normal names."""
     from importlib.metadata import requires
 
+    from packaging.requirements import Requirement
+
+    oldest = {"python_version": "3.11", "python_full_version": "3.11.0", "extra": ""}
     normal: set[str] = set()
     while names:
         name = re.match(r"[\w.-]+", names.pop())[0]
         if (known := re.sub(r"[-_.]+", "-", name).lower()) not in normal:
             normal.add(known)
-            names += [each for each in requires(name) or () if ";" not in each]
+            found = [Requirement(each) for each in requires(name) or ()]
+            names += [each.name for each in found if each.marker is None or each.marker.evaluate(oldest)]
     return normal
 
 
@@ -234,7 +239,7 @@ def test_a_release_without_the_page_is_refused_and_one_line_says_how_to_get_it(c
 def test_a_wheel_carries_the_page(checkout):
     (checkout / PAGE).write_text("<!doctype html>")
     assert build(checkout, "build_wheel").returncode == 0
-    assert "podqos/report/viewer.html" in wheel_names(checkout)
+    assert "podqos/page/viewer.html" in wheel_names(checkout)
 
 
 def test_an_sdist_carries_the_page(checkout):
@@ -263,7 +268,7 @@ def test_the_tests_of_an_unpacked_sdist_pass(tmp_path):
     assert run("tar", "xzf", archive.name, cwd=tmp_path).returncode == 0
     unpacked = tmp_path / archive.name.removesuffix(".tar.gz")
 
-    chosen = ("tests/conformance", "tests/cli/test_explain.py")
+    chosen = ("tests/conformance", "tests/questions/test_explain.py")
     arguments = ("-m", "not slow", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain")
     roots = sorted(str(path.relative_to(unpacked)) for path in unpacked.glob("tests/test_*.py"))
     few = {"PYTHONPATH": "src", "PODQOS_EXAMPLES": "5"}
@@ -405,7 +410,7 @@ def test_every_extra_that_a_message_names_exists():
         extra
         for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *(ROOT / "src").rglob("*.py")]
         if path.name != "CHANGELOG.md"  # names what there was
-        for extras in re.findall(r"podqos\[([a-z,]+)\]", path.read_text())
+        for extras in re.findall(r"(?:podqos|'\.)\[([a-z,]+)\]", path.read_text())
         for extra in extras.split(",")
     }
     assert named

@@ -22,9 +22,9 @@ try:
 except ImportError:  # as a script it needs Python alone
     BuildHookInterface = object
 
-PAGE = "src/podqos/report/viewer.html"
-IN_WHEEL = "podqos/report/viewer.html"
-SCHEMAS = tuple(f"docs/schema/{name}.json" for name in ("simulate", "blast", "autopsy-page", "page"))
+PAGE = "src/podqos/page/viewer.html"
+IN_WHEEL = "podqos/page/viewer.html"
+SCHEMAS = tuple(f"docs/schema/{name}.json" for name in ("simulate", "blast", "autopsy", "page"))
 _GENERATED = {"node_modules", "dist", "schema.ts"}
 _CHECKS = {"tests", "lint"}
 # The versions of Node.js that run Vite: the oldest of each line.

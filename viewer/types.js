@@ -24,7 +24,7 @@ function declaration([name, schema]) {
   return `${about}export interface ${name} {\n${fields.join("")}}\n`;
 }
 
-const NAMES = ["simulate", "blast", "autopsy-page", "page"];
+const NAMES = ["simulate", "blast", "autopsy", "page"];
 
 const types = new Map();
 for (const name of NAMES) {

@@ -9,9 +9,9 @@ from podqos.advice.sizing.effect import Advised, effect
 from podqos.advice.sizing.matrix import BATCH, DEFAULT, LATENCY_CRITICAL, Description, RestartCost, recommend
 from podqos.advice.sizing.sizing import MIB, UsageHistory
 from podqos.model.pod import ObjectMeta, QOSClass
+from podqos.orders.drift import DriftStatus, Identity, Order
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import classify
-from podqos.survival.drift.drift import DriftStatus, Identity, Order
 
 NODE = CgroupSettings(node_memory_bytes=64 << 30)
 GUARANTEED = recommend(Description(True, RestartCost.HIGH))

@@ -9,7 +9,7 @@ import pytest
 from advice.bundles import apply_patch, check_example, check_text, plain_objects
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.catalogue import CHECKS
-from podqos.library.check_examples import good_example
+from podqos.questions.check_formats import good_example
 
 BEFORE_ALL_RULES = ("PQ111", "PQ112")
 ALL = [pytest.param(each, id=each.id) for each in CHECKS.values()]

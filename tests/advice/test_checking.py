@@ -16,8 +16,8 @@ from podqos.advice.checks.checking import check_bundle, check_workload
 from podqos.advice.checks.finding import SuppressedBy, Suppression
 from podqos.advice.checks.trying import tries_of_each
 from podqos.advice.checks.view import CheckContext
-from podqos.answers.findings import FindingReport, finding_report
 from podqos.model.pod import PodSpec
+from podqos.questions.findings import FindingReport, finding_report
 
 BAD = "---\n".join(
     each.example.text for each in CHECKS.values() if each.id.startswith("PQ1") and not each.example.replaces

@@ -12,8 +12,8 @@ from podqos.advice.checks.comparison import _usage
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
 from podqos.model.snapshot import NodeUsage, Snapshot
+from podqos.orders.orders import both_orders
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.orders.orders import both_orders
 
 
 def named(text: str, name: str, priority: int = 0) -> str:

@@ -7,7 +7,7 @@ import pytest
 from podqos.advice.sizing.coverage import NO_COVERAGE, Shortfall, coverage_of
 from podqos.advice.sizing.samples import read_samples
 from podqos.model.time_units import DAY_US, MINUTE_US, SECOND_US
-from podqos.words.usage import coverage_line
+from podqos.questions.advice import coverage_line
 
 MI = 1 << 20
 NOVEMBER = 1_794_268_800 * SECOND_US  # 2026-11-10

@@ -15,8 +15,8 @@ from podqos.advice.fixes.fixing import Fixes, fix
 from podqos.controls import own
 from podqos.manifest.edits.apply import Reason
 from podqos.manifest.reading import read
-from podqos.report.check.fixes import diff_lines, summary_lines
-from podqos.report.text.style import Style
+from podqos.questions.patches import diff_lines, summary_lines
+from podqos.text.style import Style
 
 PLAIN = Style()
 POD = """\
@@ -217,22 +217,22 @@ def test_one_edit_that_makes_no_sense_does_not_keep_the_others_from_being_made()
 
 def test_a_difference_is_shown_as_diff_shows_it():
     data = LIMITED.replace("\n", "\r\n").encode().removesuffix(b"\r\n")
-    (file,) = fixed({"a.yaml": data}).files
-    lines = list(diff_lines(file, PLAIN, context=1))
+    fixes = fixed({"a.yaml": data})
+    lines = list(diff_lines(fixes, PLAIN))
     resources = "    resources: {limits: {cpu: 1, memory: 1Gi}"
-    assert lines == [
+    assert [*lines[:3], *lines[5:]] == [
         "--- a.yaml",
         "+++ a.yaml",
-        "@@ -7,2 +7,2 @@",
+        "@@ -5,4 +5,4 @@",
         "     image: i\r",
         f"-{resources}}}",
         "\\ No newline at end of file",
         f"+{resources}, requests: {{memory: 1Gi}}}}",
         "\\ No newline at end of file",
     ]
-    coloured = list(diff_lines(file, Style(colour=True), context=1))
-    assert coloured[4].startswith(own("\x1b[31m-"))
-    assert coloured[6].startswith(own("\x1b[32m+"))
+    coloured = list(diff_lines(fixes, Style(colour=True)))
+    assert coloured[6].startswith(own("\x1b[31m-"))
+    assert coloured[8].startswith(own("\x1b[32m+"))
 
 
 def test_nothing_to_fix_is_said():

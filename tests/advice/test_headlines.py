@@ -18,9 +18,8 @@ from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.comparison import _orders, _Places
 from podqos.advice.checks.view import CheckContext
-from podqos.answers.findings import Fate, finding_report
-from podqos.answers.verdict import verdict
-from podqos.survival.node.assumed_usage import NOMINAL
+from podqos.orders.usage import NOMINAL
+from podqos.questions.findings import Fate, finding_report, verdict
 
 RUN = 6
 """So many words in a row are a repetition."""

@@ -11,8 +11,8 @@ from podqos.eviction.signals import Signal
 from podqos.kernel.memory import machine
 from podqos.model.kubelet_config import kubelet_configuration
 from podqos.model.quantity import Quantity
+from podqos.orders.exhaustion import exhaustion
 from podqos.placement.allocatable import node_allocatable
-from podqos.survival.orders.exhaustion import exhaustion
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.finding import Choice, FieldEdit, Patch
 from podqos.advice.fixes.patches import object_patch
-from podqos.answers.patches import json_patch, kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
 from podqos.manifest.plain import parse_path
+from podqos.questions.patches import json_patch, kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
 
 
 def deployment() -> dict:

@@ -16,7 +16,7 @@ from podqos.manifest.decode import convert
 from podqos.model.pod import QOSClass
 from podqos.model.policy import ClusterResourceOverride, LimitRange, Namespace, PriorityClass
 from podqos.policy.reading import read_policy
-from podqos.report.admission.reviewed import response
+from podqos.questions.review import response
 from reviews import GUARANTEED, LOOSE, container, deployment, pod, policy, review
 
 OPT_IN = "clusterresourceoverrides.admission.autoscaling.openshift.io/enabled"

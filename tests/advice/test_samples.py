@@ -10,7 +10,7 @@ from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.advice.sizing.sizing import MIB
 from podqos.errors import InputError
 from podqos.model.pod import Container, Pod, PodSpec
-from podqos.survival.drift.drift import Identity
+from podqos.orders.drift import Identity
 
 
 def series(name: str, values: list[tuple[float, str]], **labels: str) -> dict:

@@ -15,12 +15,12 @@ import podqos
 from podqos.advice.checks.finding import CostKind, Effect, Finding
 from podqos.advice.checks.trying import measure
 from podqos.advice.fixes.patches import plain_value
-from podqos.answers.check import Checked, CheckRequest
-from podqos.answers.explanation import Explanation
 from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, apply_edits
 from podqos.model.pod import CLASS_RANK
 from podqos.model.quantity import Quantity
 from podqos.objects.objects import Objects
+from podqos.questions.check import Checked
+from podqos.questions.explain import Explanation
 
 CPU = st.sampled_from((None, None, "0", "100m", "250m", "1", "2", "500M", "100Mi", "500", "1500m"))
 MEMORY = st.sampled_from(
@@ -94,7 +94,7 @@ def checked(drawn: dict[str, str]) -> Checked:
     objects = Objects()
     for name, text in drawn.items():
         objects = objects.with_text(name, text.encode())
-    return Checked(CheckRequest(objects=objects))
+    return Checked(objects)
 
 
 def with_fix(drawn: dict[str, str], finding: Finding) -> dict[str, str]:

@@ -9,7 +9,7 @@ from advice.test_checks_class import BURST, FULL, pod
 from podqos.advice.checks.finding import FindingSeverity
 from podqos.advice.checks.kinds_of_pods import is_completed_by_operator, runs_until_done
 from podqos.model.pod import ObjectMeta, Pod, Workload
-from podqos.words.consequences import consequence
+from podqos.questions.findings import consequence
 
 CLUSTER_CRITICAL = "priorityClassName: system-cluster-critical"
 NODE_CRITICAL = "priorityClassName: system-node-critical"
@@ -34,7 +34,7 @@ def the(text, check):
 def said(text, check):
     """Return reason and consequence of its only finding."""
     finding = the(text, check)
-    return f"{finding.facts.sentence(finding.container or '')}; {consequence(finding)}"
+    return f"{finding.facts.sentence(finding.container or '')}; {consequence(finding.consequence, finding.facts)}"
 
 
 def test_a_critical_daemon_set_is_not_said_to_be_evicted_again():
@@ -90,7 +90,8 @@ def test_several_budgets_over_one_workload_are_one_finding_that_names_each_once(
     ],
 )
 def test_a_warning_about_pods_that_are_evicted_last_says_what_is_bad(text, check, harm):
-    words = consequence(the(text, check))
+    finding = the(text, check)
+    words = consequence(finding.consequence, finding.facts)
 
     assert harm in words
     assert "evicted last" not in words
@@ -253,7 +254,7 @@ def test_units_are_looked_at_in_a_pod_that_is_refused_for_something_else():
 )
 def test_a_wrong_unit_has_the_consequence_of_its_own_amount(resources, so):
     (finding,) = found(pod(resources), "PQ117")
-    said_of_it = consequence(finding)
+    said_of_it = consequence(finding.consequence, finding.facts)
     assert so in said_of_it
     assert ("evicted" in said_of_it) == ("evicted" in so)
 
@@ -262,6 +263,6 @@ def test_a_memory_volume_below_a_limit_ends_its_container_and_not_the_pod():
     volume = "volumes: [{name: cache, emptyDir: {medium: Memory}}]"
     limited = pod("{requests: {cpu: 1, memory: 1Gi}, limits: {memory: 1Gi}}", extra=volume)
     (finding,) = found(limited, "PQ109")
-    assert consequence(finding).startswith("files there count as memory")
+    assert consequence(finding.consequence, finding.facts).startswith("files there count as memory")
     (finding,) = found(pod("{requests: {cpu: 1, memory: 1Gi}}", extra=volume), "PQ109")
-    assert "evicted once it uses more than it requests" in consequence(finding)
+    assert "evicted once it uses more than it requests" in consequence(finding.consequence, finding.facts)

@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import count
 
-from podqos.agent.commands import (
+from podqos.agent.driver import Driver
+from podqos.agent.journal import Entry
+from podqos.agent.port import (
     Command,
+    ContainerExited,
+    ContainerStarted,
     CreateCgroup,
+    Event,
     FailPod,
     HoldPod,
     KillContainer,
     MemoryLevel,
+    MemoryNotified,
+    PodCleanedUp,
+    PodStarted,
+    PodStopped,
     PreemptPod,
     RejectPod,
     RemoveCgroup,
@@ -22,21 +31,10 @@ from podqos.agent.commands import (
     StopPod,
     UpdateCgroup,
     WatchMemory,
-)
-from podqos.agent.driver import Driver
-from podqos.agent.events import (
-    ContainerExited,
-    ContainerStarted,
-    Event,
-    MemoryNotified,
-    PodCleanedUp,
-    PodStarted,
-    PodStopped,
     Woken,
 )
-from podqos.agent.journal import Entry
 from podqos.agent.state import AgentConfig
-from podqos.eviction.commands import CleanUpNode, EvictPod
+from podqos.eviction.manager import CleanUpNode, EvictPod
 from podqos.eviction.signals import CleanUp
 from podqos.model.pod import Pod
 from podqos.model.stats import (

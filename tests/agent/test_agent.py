@@ -7,11 +7,22 @@ from msgspec.structs import replace
 
 from agent.memory_world import MemoryWorld, Run
 from eviction.nodes import guaranteed, pod
-from podqos.agent.agent import handle, idle_until_us, is_idle, skip_idle_passes
-from podqos.agent.commands import CreateCgroup, PreemptPod, RejectPod, StartPod, StopPod, UpdateCgroup
+from podqos.agent.agent import handle, idle_until_us, is_idle, look_again_seconds, skip_idle_passes
 from podqos.agent.driver import Driver
-from podqos.agent.events import Observed, PodBound, PodCleanedUp, PodDeleted, PodStopped, Woken
-from podqos.agent.memory import look_again_seconds
+from podqos.agent.port import (
+    CreateCgroup,
+    Observed,
+    PodBound,
+    PodCleanedUp,
+    PodDeleted,
+    PodStopped,
+    PreemptPod,
+    RejectPod,
+    StartPod,
+    StopPod,
+    UpdateCgroup,
+    Woken,
+)
 from podqos.agent.reasons import (
     CleanUpGain,
     ConditionStatus,
@@ -23,11 +34,9 @@ from podqos.agent.reasons import (
     UnderPressure,
 )
 from podqos.agent.state import AgentConfig, MemoryNotification, Resting, Stage
-from podqos.eviction.commands import EvictPod
-from podqos.eviction.manager import configure
-from podqos.eviction.observation import Observation, observe
+from podqos.eviction.manager import EvictPod, configure
 from podqos.eviction.ranking import Policy
-from podqos.eviction.signals import CleanUp, Layout, NodeCondition, RankKey, Signal
+from podqos.eviction.signals import CleanUp, Layout, NodeCondition, Observation, RankKey, Signal, observe
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import EmptyDir, Pod, QOSClass, Volume
 from podqos.model.quantity import Quantity

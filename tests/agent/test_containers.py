@@ -8,8 +8,16 @@ from msgspec.structs import replace
 from agent.memory_world import MemoryWorld, Run
 from agent.test_agent import config
 from eviction.nodes import pod
-from podqos.agent.commands import StartContainer, StartPod, StopPod
-from podqos.agent.events import ContainerExited, ContainerStarted, PodBound, PodDeleted, Woken
+from podqos.agent.port import (
+    ContainerExited,
+    ContainerStarted,
+    PodBound,
+    PodDeleted,
+    StartContainer,
+    StartPod,
+    StopPod,
+    Woken,
+)
 from podqos.agent.reasons import ExitedWith, RestartedAfter
 from podqos.model.pod import Container, Pod
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from agent.test_agent import config
 from eviction.nodes import guaranteed, pod
-from podqos.agent.critical import NoVictims, request, victims
+from podqos.agent.pods import NoVictims, request, victims
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, profile_for
 from podqos.model.quantity import Quantity

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from eviction.nodes import pod
 from podqos.agent.agent import handle, start
-from podqos.agent.events import PodBound, PodStarted
-from podqos.agent.pod_plans import PodPlans
-from podqos.agent.state import AgentConfig
+from podqos.agent.port import PodBound, PodStarted
+from podqos.agent.state import AgentConfig, PodPlans
 from podqos.eviction.manager import configure
 from podqos.eviction.signals import Layout
 from podqos.model.kubelet_config import KubeletConfiguration

@@ -8,11 +8,21 @@ from msgspec.structs import replace
 from agent.memory_world import MemoryWorld, Run
 from agent.test_agent import config
 from eviction.nodes import pod, pod_of
-from podqos.agent.commands import CreateCgroup, HoldPod, StartContainer, StartPod, WatchMemory
-from podqos.agent.events import ContainerExited, MemoryNotified, PodAdopted, PodBound, Remembered
-from podqos.agent.memory import memory_notification
+from podqos.agent.agent import memory_notification
+from podqos.agent.port import (
+    ContainerExited,
+    CreateCgroup,
+    HoldPod,
+    MemoryNotified,
+    PodAdopted,
+    PodBound,
+    Remembered,
+    StartContainer,
+    StartPod,
+    WatchMemory,
+)
 from podqos.agent.state import AgentConfig, Evicting, MemoryNotification, Resting
-from podqos.eviction.commands import EvictPod
+from podqos.eviction.manager import EvictPod
 from podqos.eviction.signals import Signal
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Container, Pod

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from agent.memory_world import MemoryWorld, Run
 from agent.test_agent import config
 from agent.test_containers import made, restarts, started
-from podqos.agent.commands import KillContainer
-from podqos.agent.events import PodBound, PodDeleted
+from podqos.agent.port import KillContainer, PodBound, PodDeleted
 from podqos.agent.reasons import RestartedAfter
 from podqos.model.pod import Container, ExitCodes, Pod, RestartRule
 from podqos.model.profile import profile_for

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 from prometheus_client.parser import text_string_to_metric_families
 
 from agreement.settings import NODE, Setting, key
-from podqos.answers.page.page import Page
 from podqos.cli.main import main
-from podqos.library.overview import overview
 from podqos.manifest.encoding import json_line
+from podqos.page.page import Page
+from podqos.questions.metrics import overview_metrics
+from podqos.questions.overview import overview
 from podqos.reading.snapshot_files import read_snapshot
-from podqos.report.cluster.metrics import overview_metrics
-from podqos.web.ui.pages import page_about
-from podqos.web.ui.source_files import read_given, read_paths
+from podqos.serve.sources import read_given, read_paths
+from podqos.serve.work import page_about
 
 SECONDS: Counter[str] = Counter()
 """What the commands took so far, for whoever wants to know what the tests spend their time with."""

@@ -102,7 +102,9 @@ def _cpu(asking: Asking) -> None:
 
 def _rank(asking: Asking) -> None:
     text = asking.text("rank", *asking.node, *asking.cgroup)
-    found = re.search(r"^The orders disagree about (\d+) pairs? of pods(?:; (\d+) of them)?:", text, re.MULTILINE)
+    found = re.search(
+        r"^The orders disagree about (\d+) pairs? of pods(?:; (\d+) of them \(-v\))?:", text, re.MULTILINE
+    )
     places = [int(row["#"]) for row in table(text, "#", "POD", "CLASS")]
     assert places == list(range(1, len(places) + 1))
     report = asking.json("rank", *asking.node, *asking.cgroup)

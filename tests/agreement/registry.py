@@ -24,4 +24,5 @@ NO_QUESTION = {
     "demo": "shows the output of other commands",
     "completion": "is about the command line",
     "help": "is about the command line",
+    "schema": "describes what the other commands print",
 }

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from podqos.answers.palette import shade
 from podqos.model.pod import QOSClass
+from podqos.text.svg import shade
 
 COLOURS = Path(__file__).parents[2] / "viewer" / "src" / "app" / "colours.ts"
 PODS = [

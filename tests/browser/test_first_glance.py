@@ -1,4 +1,4 @@
-"""What a reader sees without scrolling is what `docs/explanation/first-glance.md` says, source by source."""
+"""What a reader sees without scrolling is what `docs/internals/first-glance.md` says, source by source."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _BOTTOMS = """(texts) => {
 
 def told():
     """Return the sentences by source, with the widths at which they are above the fold."""
-    page = (ROOT / "docs/explanation/first-glance.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/internals/first-glance.md").read_text(encoding="utf-8")
     for section in page.split("\n## ")[1:]:
         rows = re.findall(r"^\| (?!the page says)(.+?) \| (✓|–) \| (✓|–) \|$", section, re.MULTILINE)
         assert rows

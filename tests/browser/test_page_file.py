@@ -11,7 +11,7 @@ import pytest
 from browser.windows import PAGE
 
 BUDGET_BYTES = 320_000
-"""Every report carries the page: docs/explanation/decisions/0012."""
+"""Every report carries the page: docs/internals/decisions/0012."""
 
 
 @pytest.fixture(scope="module")

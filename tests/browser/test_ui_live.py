@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.browser.conftest import fixed_port
 
-from library.test_page_feeds import Guard
+from serve.test_feeds_of_files import Guard
 
 pytestmark = pytest.mark.slow
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect

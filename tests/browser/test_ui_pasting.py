@@ -10,8 +10,8 @@ from browser.settling import resize
 from browser.test_layout import CUT, WIDTHS, open_page
 from browser.test_ui_saved import _saved
 from kernel.oom_logs import CARRIERS, POD, ROWS, cgroup, machine
-from podqos.web.ui.pasting import pasted_autopsy
-from podqos.web.ui.settings import UI_LIMITS
+from podqos.serve.sessions import PASTE_BYTES
+from podqos.serve.work import pasted_autopsy
 
 pytestmark = pytest.mark.slow
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
@@ -111,7 +111,7 @@ def test_the_keyboard_alone_leads_from_one_log_to_the_next(visit, empty):
 
 def test_more_than_may_be_pasted_is_said_before_it_is_sent(visit, empty):
     page = visit(empty).open("#/autopsy")
-    paste(page, "x" * 1024, times=UI_LIMITS.paste_bytes // 1024 + 1)
+    paste(page, "x" * 1024, times=PASTE_BYTES // 1024 + 1)
     expect(page.get_by_role("alert")).to_contain_text("8Mi of text; at most 8Mi can be pasted")
     expect(page.get_by_role("textbox")).to_have_value("")
 

@@ -11,8 +11,8 @@ import pytest
 from tests.browser.fleet import fleet
 
 from browser.settling import resize, settle
-from podqos.answers.palette import shade
 from podqos.model.pod import QOSClass
+from podqos.text.svg import shade
 
 pytestmark = pytest.mark.slow
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect

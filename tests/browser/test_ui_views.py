@@ -11,14 +11,14 @@ from urllib.parse import quote
 import pytest
 from tests.browser.test_layout import CUT
 from tests.library.shop import shop as manifests
-from tests.library.test_what_if import THREE, WEB, given, pod
+from tests.page.test_what_if import THREE, WEB, given, pod
 
 from browser.fleet import fleet
 from browser.settling import resize, settle
-from podqos.answers.page.check import FixRequest
-from podqos.answers.page.forecast import ForecastRequest
-from podqos.web.ui.pages import page_about
-from podqos.web.ui.source_files import read_given, read_paths
+from podqos.page.fixes import FixRequest
+from podqos.page.what_if import ForecastRequest
+from podqos.serve.sources import read_given, read_paths
+from podqos.serve.work import page_about
 
 pytestmark = pytest.mark.slow
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect

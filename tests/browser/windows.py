@@ -10,7 +10,7 @@ import pytest
 from browser.settling import PATIENCE_MS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-PAGE = files("podqos.report") / "viewer.html"
+PAGE = files("podqos.page") / "viewer.html"
 
 
 @pytest.fixture(scope="session")

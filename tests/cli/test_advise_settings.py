@@ -89,12 +89,12 @@ def test_no_limit_is_below_what_the_program_is_told(advise, told, limit):
     assert (decides or {"decides": False})["decides"] == (told != "")
 
 
-@pytest.mark.parametrize("output", [("-o", "patch"), ("--patch", "kubectl"), ("--patch", "kustomize")], ids=" ".join)
+@pytest.mark.parametrize("tool", ["json", "kubectl", "kustomize"])
 @pytest.mark.parametrize(
     "told", [env("JAVA_TOOL_OPTIONS", "-Xms2g -Xmx2g"), "args: [--maxmemory, 1gb]", env("GOMEMLIMIT", "900MiB")]
 )
-def test_what_the_program_is_told_is_not_written(advise, told, output):
-    out = advise(told, *output)
+def test_what_the_program_is_told_is_not_written(advise, told, tool):
+    out = advise(told, "--patch", tool)
     assert "memory" in out
     assert not any(field in out for field in ("env", "args", "command", "Xm", "maxmemory", "GOMEMLIMIT"))
 
@@ -172,7 +172,7 @@ def test_what_the_checks_would_warn_about_is_not_advised(capsys, tmp_path: Path)
     assert "not advised: podqos check would find: web may use" in " ".join(out.split())
     assert "(PQ105)" in out
     before = (tmp_path / "web.yaml").read_bytes()
-    assert main([*arguments, "--apply-to", str(tmp_path / "web.yaml"), "-o", "patch"]) == 0
+    assert main([*arguments, "--fix", "--patch", "kubectl"]) == 0
     assert capsys.readouterr().out == ""
     assert (tmp_path / "web.yaml").read_bytes() == before
 
@@ -190,8 +190,9 @@ def test_a_patch_of_the_class_takes_the_number_along(capsys, tmp_path: Path):
     template["spec"] |= {"priorityClassName": "old", "priority": 7}
     manifest["metadata"]["annotations"] = {"podqos.dev/latency-sensitive": "true", "podqos.dev/restart-cost": "high"}
     (tmp_path / "web.yaml").write_text(yaml.safe_dump(manifest))
-    assert main(["advise", "-f", str(tmp_path / "web.yaml"), "-o", "patch"]) == 0
-    patch = next(each for each in yaml.safe_load_all(capsys.readouterr().out) if each["kind"] == "Deployment")
+    assert main(["advise", "-f", str(tmp_path / "web.yaml"), "--patch", "kustomize"]) == 0
+    documents = yaml.safe_load_all(capsys.readouterr().out)
+    patch = next(each for each in documents if each and each["kind"] == "Deployment")
     spec = patch["spec"]["template"]["spec"]
     assert spec["priorityClassName"] != "old"
     assert spec["priority"] is None
@@ -209,9 +210,9 @@ def test_what_comes_to_the_same_is_neither_advised_nor_written(capsys, tmp_path:
     out = capsys.readouterr().out
     assert "No change advised for 1 workload." in out
     assert not any(said in out for said in ("warning", "not achieved", "No requests or usage known", "choose its"))
-    for output in (("-o", "patch"), ("--patch", "kubectl"), ("--patch", "kustomize")):
-        assert main([*arguments, *output]) == 0
+    for tool in ("kubectl", "kustomize"):
+        assert main([*arguments, "--patch", tool]) == 0
         assert capsys.readouterr().out == ""
-    assert main([*arguments, "--apply-to", str(file)]) == 0
+    assert main([*arguments, "--fix"]) == 0
     assert "nothing to change" in capsys.readouterr().err
     assert file.read_bytes() == before

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
+from deaths import parsed
 from podqos.cli.main import main
 
 
@@ -19,7 +18,7 @@ def told(tmp_path, capsys):
             log.write_text(text)
         assert main(["autopsy", *map(str, logs), "-o", output]) == 0
         said = capsys.readouterr().out
-        return json.loads(said) if output == "json" else " ".join(said.split())
+        return parsed(said) if output == "json" else " ".join(said.split())
 
     return run
 

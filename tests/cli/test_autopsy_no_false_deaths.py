@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from deaths import parsed
 from kernel.oom_logs import CONTAINER, ROWS, cgroup
 from podqos.cli.main import main
 
@@ -68,7 +69,7 @@ LITTLE = "earlyoom[9]: low memory! at or below SIGTERM limits: mem 10.00%, swap 
 
 @pytest.mark.parametrize("lines", [(RULE, CONSIDERED), (RULE,), (STALLED,), (SWAPPED, CONSIDERED), (AVAILABLE, LITTLE)])
 def test_a_killer_that_only_considers_a_kill_killed_nothing(told, lines):
-    answer = json.loads(told("\n".join(lines) + "\n", "-o", "json"))
+    answer = parsed(told("\n".join(lines) + "\n", "-o", "json"))
     assert not answer["userspaceKills"]
     assert "killed everything" not in told("\n".join(lines) + "\n")
 
@@ -149,7 +150,7 @@ STATED, IN_FORCE = {"limits": {"memory": "512Mi"}}, {"limits": {"memory": "256Mi
 )
 def test_a_kill_during_a_resize_has_the_limit_that_was_in_force(told, text):
     assert "at its memory limit of 256Mi (in force by its status; its spec states 512Mi)" in told(text)
-    (killed,) = json.loads(told(text, "-o", "json"))["terminations"]
+    (killed,) = parsed(told(text, "-o", "json"))["terminations"]
     assert (killed["memoryLimitBytes"], killed["statedLimitBytes"]) == (256 << 20, 512 << 20)
 
 
@@ -184,8 +185,7 @@ def report() -> tuple[str, int]:
 
 
 def deaths(answer: str) -> int:
-    found = json.loads(answer)
-    return len(found["kills"]) + sum(killed.get("kill") is None for killed in found["terminations"])
+    return len(json.loads(answer)["deaths"])
 
 
 def test_one_kill_in_a_log_and_in_a_description_is_one_death(told):

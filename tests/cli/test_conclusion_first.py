@@ -12,9 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.cli.main import main
-from podqos.report.simulation.sweep import table
-from podqos.report.text.style import Style
-from podqos.sim.sweep import Combination, Distribution, Sweep, WorkloadSurvival
+from podqos.runs.variations import Combination, Distribution, Sweep, WorkloadSurvival, table
+from podqos.text.style import Style
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCIDENTAL = ROOT / "scenarios/content-platform/accidental"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
-import subprocess
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -17,10 +15,10 @@ import pytest
 from podqos.cli.commands import demo
 from podqos.cli.main import main
 from podqos.errors import HostError
-from podqos.library import simulation
-from podqos.library.simulation import simulate as run_anew
-from podqos.reading import shipped_scenarios
-from podqos.report.simulation.html import SLOT
+from podqos.manifest.encoding import SLOT
+from podqos.reading import built_page, shipped_scenarios
+from podqos.runs import run as simulation
+from podqos.runs.run import simulate as run_anew
 from podqos.sim.scenario.scenario import Scenario
 
 POD = """
@@ -38,7 +36,7 @@ spec:
 def viewer():
     """Stand in for the page that npm builds: what is tested here is what is written into it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simulation, "built_viewer", lambda: f"<html>{SLOT}</html>")
+        patch.setattr(built_page, "built_viewer", lambda: f"<html>{SLOT}</html>")
         yield
 
 
@@ -133,8 +131,7 @@ def test_every_service_of_the_platform_is_listed(story):
 def test_its_numbers_are_those_of_simulate(story, capsys):
     table = {line.split("  ")[1].strip(): line for line in story[0].splitlines() if line.startswith("  ")}
     accident, undersized, fixed = (
-        {row["workload"]: row for row in summary(capsys, name)["workloads"]}
-        for name in (demo.ACCIDENT, demo.UNDERSIZED, demo.FIXED)
+        {row["workload"]: row for row in summary(capsys, name)["workloads"]} for name in demo.DAYS
     )
     service, jobs = "production/article-service", "batch/analytics-job"
     assert accident[service]["evictions"] == 1
@@ -164,20 +161,6 @@ def test_every_command_works_as_printed_from_where_it_was_called(story, capsys, 
         assert "error" not in capsys.readouterr().err
 
 
-def test_where_the_shell_does_not_find_podqos_the_first_line_changes_that(monkeypatch, tmp_path):
-    program = tmp_path / "an environment" / "bin" / "podqos"
-    program.parent.mkdir(parents=True)
-    program.write_text('#!/bin/sh\necho "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", [str(program), "demo"])
-    first, *_ = _told().splitlines()
-    shell = ["sh", "-c", f"{first.removeprefix('$ ')}\npodqos simulate race"]
-    assert subprocess.run(shell, check=True, capture_output=True, text=True).stdout == "simulate race\n"
-    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
-    assert "PATH" not in _told()
-
-
 def test_as_a_plugin_of_kubectl_it_names_commands_of_kubectl(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["/usr/bin/kubectl-podqos", "demo"])
@@ -202,19 +185,6 @@ def test_it_leaves_one_file_the_page_and_says_where(story):
     assert b"article-service-0 evicted" in page.read_bytes()
 
 
-def test_in_a_read_only_directory_the_page_is_written_elsewhere(tmp_path, monkeypatch):
-    def refused(path: str, data: bytes) -> None:
-        if Path(path).parent == tmp_path:
-            raise HostError(f"{path}: Read-only file system")
-        Path(path).write_bytes(data)
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("podqos.reading.written_files.write_file", refused)
-    page = Path(urlparse(re.search(r"file://\S+", _told())[0]).path)
-    assert page.name == demo.PAGE
-    assert b"article-service-0 evicted" in page.read_bytes()
-
-
 def test_where_the_page_cannot_be_written_the_story_is_told_to_the_end(tmp_path, monkeypatch):
     def fails(*_: object) -> None:
         raise HostError("no space left on device")
@@ -231,18 +201,8 @@ def test_without_the_page_one_sentence_says_how_to_get_it(tmp_path, monkeypatch)
         raise HostError("podqos was installed without the page")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(simulation, "built_viewer", fails)
+    monkeypatch.setattr(built_page, "built_viewer", fails)
     out = _told()
     assert "installed without the page" in out
     assert "file://" not in out
     assert list(tmp_path.iterdir()) == []
-
-
-def test_on_a_narrow_terminal_commands_stay_whole(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("podqos.cli.commands.demo.help_columns", lambda: 40)
-    out = _told()
-    assert len(_commands(out)) == 8
-    assert "  $ podqos simulate accidental-burstable-undersized\n" in out
-    prose = [line for line in out.splitlines() if not re.search(r"podqos |file://|spec\.template", line)]
-    assert [line for line in prose if len(line) > 40] == []

@@ -64,8 +64,11 @@ def read(tmp_path, capsys):
 
 
 def test_autopsy_knows_an_eviction_that_ended_succeeded_by_its_condition(read):
-    (found,) = read([pod("calm")], "autopsy")["evictions"]
-    assert (found["cause"], found["at"], found["node"]) == ("NodePressure", AT, "worker-1")
+    (death,) = read([pod("calm")], "autopsy")["deaths"]
+    assert (death["manner"], death["by"], death["who"]) == ("Eviction", "kubelet", "shop/calm")
+    assert (death["when"], death["where"]) == (AT, "worker-1")
+    found = death["eviction"]
+    assert found["cause"] == "NodePressure"
     assert (found["threshold"], found["available"]) == (300 << 20, 120 << 20)
     assert found["containers"] == [{"name": "app", "used": 900 << 20, "request": 0}]
     assert "isByGuard" not in found
@@ -80,13 +83,13 @@ def test_autopsy_knows_an_eviction_that_ended_succeeded_by_its_condition(read):
     ],
 )
 def test_the_condition_also_says_what_was_no_pressure(read, message, cause):
-    (found,) = read([pod("calm", message=message)], "autopsy")["evictions"]
-    assert found["cause"] == cause
+    (death,) = read([pod("calm", message=message)], "autopsy")["deaths"]
+    assert death["eviction"]["cause"] == cause
 
 
 def test_an_event_and_a_status_without_a_reason_are_one_eviction(read):
-    (found,) = read([pod("calm"), event("calm", "kubelet")], "autopsy")["evictions"]
-    assert found["foundIn"] == ["event", "status"]
+    (death,) = read([pod("calm"), event("calm", "kubelet")], "autopsy")["deaths"]
+    assert death["eviction"]["foundIn"] == ["event", "status"]
 
 
 def test_a_description_of_such_a_pod_tells_of_the_eviction(tmp_path, capsys):
@@ -113,25 +116,30 @@ Events:
 """
     row = f"  Warning  Evicted  12s   {{}}  {LOW}\n"
     file = tmp_path / "described"
-    for component, by in (("kubelet     ", False), ("podqos-guard", True)):
+    for component, by in (("kubelet     ", "kubelet"), ("podqos-guard", "podqos guard")):
         file.write_text(described + row.format(component))
         assert main(["autopsy", str(file), "-o", "json"]) == 0
-        (found,) = json.loads(capsys.readouterr().out)["evictions"]
-        assert (found["pod"], found["cause"], found.get("isByGuard", False)) == ("shop/calm", "NodePressure", by)
+        (death,) = json.loads(capsys.readouterr().out)["deaths"]
+        assert (death["pod"], death["by"], death["eviction"]["cause"]) == ("shop/calm", by, "NodePressure")
+        assert death["eviction"].get("isByGuard", False) is (by == "podqos guard")
 
 
 def test_autopsy_credits_the_guard_with_what_it_evicted(read):
     evicted = pod("web", "Failed", annotations={"podqos.dev/evicted-at": "2026-11-16T19:46:14.990753Z (2)"})
     evicted["status"] |= {"reason": "Evicted", "message": LOW}
-    assert read([evicted], "autopsy")["evictions"][0]["isByGuard"]
-    assert read([event("web", "podqos-guard")], "autopsy")["evictions"][0]["isByGuard"]
+    for found in ([evicted], [event("web", "podqos-guard")]):
+        (death,) = read(found, "autopsy")["deaths"]
+        assert death["by"] == "podqos guard"
+        assert death["eviction"]["isByGuard"]
     text = read([evicted, event("web", "podqos-guard")], "autopsy", output="text")
     assert "The node was low on memory: shop/web was evicted by podqos guard." in text
 
 
 def test_an_annotation_of_another_day_does_not_make_it_the_guards(read):
     evicted = pod("web", annotations={"podqos.dev/evicted-at": "2026-11-10T19:46:14Z"})
-    assert "isByGuard" not in read([evicted], "autopsy")["evictions"][0]
+    (death,) = read([evicted], "autopsy")["deaths"]
+    assert death["by"] == "kubelet"
+    assert "isByGuard" not in death["eviction"]
 
 
 def test_guard_report_has_both_of_two_kubelet_evictions_and_not_the_guards_own(read, tmp_path):

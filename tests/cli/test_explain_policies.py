@@ -101,8 +101,8 @@ def test_a_limit_range_counts_in_its_own_namespace_only(explain):
 
 @pytest.mark.parametrize("threshold", [pytest.param(1, id="over processes"), pytest.param(1 << 40, id="in one")])
 def test_policies_of_one_file_count_for_pods_of_others(explain, monkeypatch, threshold):
-    monkeypatch.setattr("podqos.library.parallel.WORTH_FORKING_BYTES", threshold)
-    monkeypatch.setattr("podqos.library.parallel.usable_cores", lambda: 3)
+    monkeypatch.setattr("podqos.parallel.WORTH_FORKING_BYTES", threshold)
+    monkeypatch.setattr("podqos.parallel.usable_cores", lambda: 3)
     files = {f"pod-{number}.yaml": pod(f"web-{number}") for number in range(7)}
     code, out, err = explain({**files, "z-policy.yaml": LIMIT_RANGE}, "-o", "csv")
     assert (code, err) == (0, "")
@@ -119,10 +119,10 @@ def test_many_files_in_pieces_give_the_same_as_all_at_once(explain, monkeypatch)
         "pod-4.yaml": "a: b: c\n",
     }
     files |= {"pod-50-space.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: [a]}\n"}
-    monkeypatch.setattr("podqos.library.parallel.usable_cores", lambda: 2)
+    monkeypatch.setattr("podqos.parallel.usable_cores", lambda: 2)
     answers = []
     for threshold in (1, 1 << 40):
-        monkeypatch.setattr("podqos.library.parallel.WORTH_FORKING_BYTES", threshold)
+        monkeypatch.setattr("podqos.parallel.WORTH_FORKING_BYTES", threshold)
         answers += [[explain(files, "-o", output) for output in ("csv", "table", "json")]]
     assert answers[0] == answers[1]
     code, out, said = answers[0][0]
@@ -233,8 +233,8 @@ def test_a_file_that_is_named_twice_gives_its_policies_once(explain, tmp_path):
 
 def test_policies_count_for_the_gate(explain):
     files = {"pod.yaml": pod()}
-    assert explain(files, "--require", "Burstable", "-o", "csv")[0] == 1
-    assert explain({"policy.yaml": LIMIT_RANGE}, "--require", "Burstable", "-o", "csv")[0] == 0
+    assert explain(files, "--fail-on", "BestEffort", "-o", "csv")[0] == 1
+    assert explain({"policy.yaml": LIMIT_RANGE}, "--fail-on", "BestEffort", "-o", "csv")[0] == 0
 
 
 def test_check_says_which_classes_are_not_in_the_input(capsys, tmp_path):

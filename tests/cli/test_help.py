@@ -46,7 +46,7 @@ def test_the_tasks_hold_what_people_look_for_there():
         "Clusters": ["snapshot", "ui", "overview", "exporter", "webhook"],
         "What if": ["simulate", "forecast", "blast", "scenario"],
         "Real machine": ["node", "rehearse", "guard"],
-        "Other": ["demo", "eval", "completion", "help"],
+        "Other": ["demo", "eval", "schema", "completion", "help"],
     }
 
 

@@ -63,7 +63,16 @@ def asked(tmp_path, capsys):
 
 
 def forecast(asked) -> dict:
-    node = ("-f", "DIR/pods.yaml", "--usage", "DIR/usage.csv", "--node-memory", "8Gi", "--config", "DIR/kubelet.yaml")
+    node = (
+        "-f",
+        "DIR/pods.yaml",
+        "--usage",
+        "DIR/usage.csv",
+        "--node-memory",
+        "8Gi",
+        "--kubelet-config",
+        "DIR/kubelet.yaml",
+    )
     growth = ("--growing", "grower", "--rate", "5Mi/s", "--win", "100")
     return asked("forecast", *node, *growth)[0]["growths"][0]["needed"]
 
@@ -84,7 +93,7 @@ def test_with_placement_held_the_needed_threshold_wins_at_every_phase_and_a_mebi
     crossed_ms = (348 - mebibytes + 1) * 200
     phases = ",".join(f"{(crossed_ms + ms) % 10_000}ms" for ms in (-300, -200, -100, -50, 50, 100, 2000, 5000))
     vary = ("--vary", f"{RAISED}={mebibytes}Mi,{mebibytes - 1}Mi", "--vary", f"phase={phases}")
-    found, said = asked("simulate", "DIR/leak.yaml", *vary, "--hold-placement", "--jobs", "1")
+    found, said = asked("simulate", "DIR/leak.yaml", *vary, "--hold-placement")
     assert found["placementHeld"]
     assert "--hold-placement" not in said
     first = {amount: [] for amount in (f"{mebibytes}Mi", f"{mebibytes - 1}Mi")}
@@ -98,7 +107,7 @@ def test_with_placement_held_the_needed_threshold_wins_at_every_phase_and_a_mebi
 
 def test_without_it_the_raised_threshold_displaces_the_pod_and_that_is_said(asked):
     mebibytes = forecast(asked)["evictionHardBytes"] >> 20
-    found, said = asked("simulate", "DIR/leak.yaml", "--vary", f"{RAISED}=100Mi,{mebibytes}Mi", "--jobs", "1")
+    found, said = asked("simulate", "DIR/leak.yaml", "--vary", f"{RAISED}=100Mi,{mebibytes}Mi")
     assert [each["neverRan"]["most"] for each in found["combinations"]] == [0, 1]
     assert f"pods that never ran: {RAISED} also changes allocatable; --hold-placement keeps pods" in said
     what_if = ("--what-if", f"{RAISED}={mebibytes}Mi")
@@ -111,7 +120,7 @@ def test_without_it_the_raised_threshold_displaces_the_pod_and_that_is_said(aske
 
 def test_the_race_is_not_won_by_leaving_a_pod_pending(capsys):
     """The scenario `race`: with 4Gi the pod that grows has no node; where it keeps it, the kernel is still first."""
-    words = ["race", "--vary", f"{RAISED}=4Gi", "--vary", "phase=0s", "--jobs", "1"]
+    words = ["race", "--vary", f"{RAISED}=4Gi", "--vary", "phase=0s"]
     assert main(["simulate", *words]) == 0
     out, err = capsys.readouterr()
     assert "NEVER RAN" in out

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from podqos.admission.defaulting import defaulted
-from podqos.agent.memory import memory_notification
+from podqos.agent.agent import memory_notification
 from podqos.cli.main import main
 from podqos.host.shell.protection import AgentProtection
 from podqos.manifest.reading import read
@@ -28,12 +28,12 @@ from podqos.model.kubelet_ignored import (
     ignored_settings,
 )
 from podqos.model.profile import LATEST
+from podqos.objects.kubelet_notes import ignored_words
 from podqos.qos.cgroup import node_cgroups, pod_cgroups
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.qos.classes import classify
 from podqos.sim.node.settings import node_settings
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec
-from podqos.words.kubelet import ignored_words
 
 GI = 1 << 30
 POD = """\

@@ -105,7 +105,7 @@ def test_thresholds_of_memory_only_drop_those_of_disks(capsys, hard, is_found):
     kubelet(f"{GOOD}evictionHard: {hard}\n")
     main(["check", "kubelet.yaml", "--node-memory", "16Gi"])
     assert ("PQ415 no-disk-threshold" in capsys.readouterr().out) is is_found
-    code = main(["thresholds", "kubelet.yaml", "--node-memory", "16Gi", "--strict"])
+    code = main(["thresholds", "kubelet.yaml", "--node-memory", "16Gi", "--fail-on", "warning"])
     assert ("no threshold for disk space" in capsys.readouterr().out) is is_found
     assert code == 1 or not is_found
 

@@ -26,6 +26,7 @@ WITHOUT = {
     "exporter": "a cluster tells its kubelets",
     "eval": "questions carry their settings",
     "help": "has nothing to set",
+    "schema": "has nothing to set",
     "overview": "a cluster tells its kubelets",
     "policy": "policies are about pods, not about kubelets",
     "rehearse": "a scenario carries its kubelets",
@@ -82,7 +83,7 @@ def test_no_other_command_does(command):
 
 @pytest.mark.parametrize(
     ("command", "name"),
-    [("forecast", "--config"), ("blast", "--config"), ("node run", "--config"), ("thresholds", "-f")],
+    [("node run", "--config"), ("thresholds", "-f")],
 )
 def test_the_older_spelling_still_means_the_same(command, name):
     assert PARSERS[command]._option_string_actions[name] is _option(command)
@@ -128,12 +129,6 @@ def test_rank_kills_within_what_the_kubelet_leaves_to_pods(answer, kubelet):
     assert answer(*files)["node"]["oomCgroup"] == "/"
     confined = answer(*files, "--kubelet-config", kubelet(systemReserved={"memory": "8Gi"}))["node"]
     assert (confined["oomCgroup"], confined["oomTotalBytes"]) == ("/kubepods.slice", 56 << 30)
-
-
-def test_rank_takes_the_limit_of_all_pods_from_the_option_first(answer, kubelet):
-    files = ("rank", "-f", PLATFORM, "--usage", USAGE, "--node-memory", "64Gi", "--pods-memory", "55Gi")
-    node = answer(*files, "--kubelet-config", kubelet(systemReserved={"memory": "8Gi"}))["node"]
-    assert node["oomTotalBytes"] == 55 << 30
 
 
 def test_rank_has_an_answer_without_qos_cgroups(answer, kubelet):

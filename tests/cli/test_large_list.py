@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from podqos.cli import large_list
+from podqos.cli.large_list import cut, read_part
 from podqos.cli.main import main
 from podqos.manifest.reading import read
-from podqos.reading import large_list
-from podqos.reading.large_list import cut, read_part
 
 RESOURCES = ({}, {"requests": {"cpu": "1"}}, {"limits": {"cpu": "1", "memory": "1Gi"}})
 
@@ -95,7 +95,7 @@ def test_other_texts_are_left_to_the_ordinary_reading(tmp_path, text):
 
 
 def test_a_list_with_something_wrong_is_read_as_a_whole_and_reported_with_its_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("podqos.library.parallel.WORTH_FORKING_BYTES", 0)
+    monkeypatch.setattr("podqos.parallel.WORTH_FORKING_BYTES", 0)
     items = [live_pod(0, {}), live_pod(1, {}), live_pod(2, {"request": {"cpu": "1"}})]
     path = kubectl_list(tmp_path / "pods.json", items)
     code = main(["explain", "-f", str(path), "-o", "csv", "--node-memory", "1Gi"])
@@ -110,7 +110,7 @@ def test_a_large_list_is_explained_by_all_cores_alike(tmp_path, capsys, monkeypa
     path = kubectl_list(tmp_path / "pods.json", [live_pod(n, RESOURCES[n % 3]) for n in range(50)])
     outputs = []
     for threshold in (0, 1 << 40):
-        monkeypatch.setattr("podqos.library.parallel.WORTH_FORKING_BYTES", threshold)
+        monkeypatch.setattr("podqos.parallel.WORTH_FORKING_BYTES", threshold)
         assert main(["explain", "-f", str(path), "-o", "csv", "--node-memory", "1Gi"]) == 0
         outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1]

@@ -17,7 +17,7 @@ from library import clusters
 from podqos.admission.relevance import Question
 from podqos.cli.command_list import COMMANDS, parser_of
 from podqos.cli.main import main
-from podqos.report.simulation.html import SLOT
+from podqos.manifest.encoding import SLOT
 
 MANIFEST, SCENARIO, KUBELET = "bad.yaml", "scenario.yaml", "kubelet.yaml"
 # What each command is asked about the pods of MANIFEST, and how; None: something that no error of theirs decides.
@@ -50,6 +50,7 @@ NOT_READERS = {
     "demo": "shows what is shipped",
     "eval": "takes values, not manifests",
     "completion": "reads nothing",
+    "schema": "reads nothing",
     "help": "reads nothing",
 }
 
@@ -112,7 +113,7 @@ BAD: dict[str, tuple[str, str, Question]] = {
 def place(tmp_path, monkeypatch) -> Path:
     """Return a directory with what commands need beside what they are asked about."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("podqos.library.simulation.built_viewer", lambda: f"<html>{SLOT}</html>")
+    monkeypatch.setattr("podqos.reading.built_page.built_viewer", lambda: f"<html>{SLOT}</html>")
     (tmp_path / SCENARIO).write_text(
         "apiVersion: podqos.dev/v1alpha1\nkind: Scenario\nmetadata: {name: bad}\nspec:\n  duration: 10s\n"
         f"  nodes: [{{name: node-1, capacity: {{cpu: 8, memory: 32Gi}}, kubelet: {KUBELET}}}]\n"

@@ -21,9 +21,9 @@ from podqos.errors import InputError
 from podqos.host.linux.load import HeldMemory, value_at
 from podqos.host.linux.procfs import Procfs
 from podqos.host.node.leftovers import remove_leftovers
-from podqos.library.rehearsal import on_this_machine, unrehearsable
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.reading.scenario_files import load_scenario
+from podqos.rehearsal import on_this_machine, unrehearsable
 from podqos.sim.run import simulate
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,6 @@ TRIES = 3
 RACERS = ["monitoring/log-collector-worker-1", "batch/analytics-pipeline-0"]
 REHEARSALS = {
     "race": ([*SLOWLY, "--scale", "1/16"], "kernel", RACERS),
-    "race on the fast path": ([*SLOWLY, "--scale", "1/16", "--fast-path"], "kubelet", RACERS),
     "oom-by-class": (SHORT, "kernel", ["default/pod3"]),
     "oom-by-usage": (SHORT, "kernel", ["default/pod2"]),
     "oom-loop": (["--until", "9s", "--scale", "1/16"], "kernel", ["default/pod2", "default/pod2"]),
@@ -132,16 +131,6 @@ def test_a_scenario_of_several_nodes_is_refused():
         unrehearsable(load_scenario(str(ROOT / "scenarios" / "slow-leak.yaml")))
 
 
-def test_the_prediction_has_the_fast_path_where_the_option_or_the_scenario_asks_for_it():
-    race = load_scenario(str(ROOT / "scenarios" / "race.yaml"))
-    asked = on_this_machine(race, CgroupVersion.V2, fast_path=True)
-    by = [
-        [entry.by for entry in simulate(each).entries if entry.kind in {Kind.EVICTED, Kind.OOM_KILLED}]
-        for each in (race, asked, on_this_machine(asked, CgroupVersion.V1))
-    ]
-    assert by == [["kernel"] * 2, ["kubelet"] * 2, ["kubelet"] * 2]
-
-
 def test_what_is_not_rehearsed_is_named():
     assert "cpu" in unrehearsable(load_scenario(str(ROOT / "scenarios" / "race.yaml")))
 
@@ -161,13 +150,6 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, command, message):
     assert (out, err.count("\n")) == ("", 1)
     assert message in err
 
-
-def test_the_published_schema_is_that_of_the_output(capsys):
-    assert main(["rehearse", "--schema"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads((ROOT / "docs/schema/rehearse.json").read_text())
-
-
-# ---- what the containers of a rehearsal run ------------------------------------------------------------------------
 
 CURVE = [(0, 100), (10, 200), (10, 50), (20, 50)]
 

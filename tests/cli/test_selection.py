@@ -237,9 +237,9 @@ def test_the_class_that_is_required_is_that_of_the_chosen_in_any_case(capsys):
         "{apiVersion: v1, kind: Pod, metadata: {name: best}, spec: {containers: [{name: app, image: app}]}}"
     )
     line = ("explain", "shop.yaml", "best.yaml", "-o", "csv")
-    assert podqos(capsys, *line, "--require", "burstable")[0] == 1
-    assert podqos(capsys, *line, "--require", "BURSTABLE", "-l", "pod")[0] == 0
-    assert podqos(capsys, *line, "--require", "guaranteed", "-l", "pod")[0] == 1
+    assert podqos(capsys, *line, "--fail-on", "besteffort")[0] == 1
+    assert podqos(capsys, *line, "--fail-on", "BESTEFFORT", "-l", "pod")[0] == 0
+    assert podqos(capsys, *line, "--fail-on", "burstable", "-l", "pod")[0] == 1
 
 
 def test_a_large_list_is_selected_from_as_well(capsys):
@@ -300,7 +300,7 @@ def test_classes_of_the_cluster_and_a_selection_go_together(capsys):
 @pytest.mark.parametrize("is_large", [False, True])
 def test_policies_of_a_directory_apply_to_the_chosen_of_that_directory_only(capsys, monkeypatch, is_large):
     if is_large:
-        monkeypatch.setattr("podqos.library.parallel.WORTH_FORKING_BYTES", 1)
+        monkeypatch.setattr("podqos.parallel.WORTH_FORKING_BYTES", 1)
     limits = "spec: {limits: [{type: Container, default: {memory: 1Gi}}]}"
     for folder in ("a", "b"):
         Path(folder).mkdir()

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podqos.agent.journal import By, Entry, Kind, decode, encode
+from podqos.cli.journals import in_words
 from podqos.cli.main import main
-from podqos.cli.node.journal import in_words
 from podqos.errors import InputError
 from timing import takes_less_than
 
@@ -46,13 +46,6 @@ kubeReserved: {memory: 512Mi, cpu: 100m}
 """
 WRITTEN = ""
 """What the command itself writes."""
-SNAPSHOT = """\
-apiVersion: podqos.dev/v1alpha1
-kind: Snapshot
-node: {memory: 8Gi}
-pods: [{metadata: {name: web, uid: u}, spec: {containers: [{name: app, image: a}]}}]
-usage: [{pod: web, memory: 300Mi}]
-"""
 STATS = """\
 {"node": {"nodeName": "w", "memory": {"time": "2026-01-01T00:00:00Z", "availableBytes": 4, "workingSetBytes": 4}},
  "pods": [{"podRef": {"name": "web", "namespace": "shop", "uid": "u"}, "memory": {"workingSetBytes": 9}}]}
@@ -90,7 +83,6 @@ COMMANDS = {
     "kubelet": (KUBELET, "thresholds -f FILE --node-memory 8Gi"),
     "kubelet of a rank": (KUBELET, "rank -f pod.yaml --node-memory 8Gi --kubelet-config FILE"),
     "stats": (STATS, "rank --pods pods.json --stats FILE --node-memory 8Gi"),
-    "snapshot": (SNAPSHOT, "rank --snapshot FILE"),
     "scenario": (SCENARIO, "scenario validate FILE"),
     "manifest explained": (POD, "explain -f FILE -o json"),
     "manifest admitted": (POD, "admit -f FILE"),

@@ -9,7 +9,7 @@ import pytest
 
 from podqos.cli.main import main
 from podqos.errors import InputError
-from podqos.survival.node.usage_file import read_usage
+from podqos.orders.usage import read_usage
 
 DEPLOYMENT = """
 apiVersion: apps/v1

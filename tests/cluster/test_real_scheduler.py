@@ -15,11 +15,9 @@ import pytest
 from podqos.manifest.decode import convert
 from podqos.model.node import Node
 from podqos.model.pod import Pod
-from podqos.placement.choosing import OneByOne
-from podqos.placement.filters import SchedulerCluster
-from podqos.placement.node_state import SchedulerNode
-from podqos.placement.pod_affinity import Namespaces
-from podqos.placement.pod_view import Views
+from podqos.placement.filters import Namespaces, SchedulerCluster
+from podqos.placement.pods import SchedulerNode, Views
+from podqos.placement.schedule import Chooser
 from real_api_server import ASSETS, ApiServer
 
 pytestmark = [
@@ -128,7 +126,7 @@ def _best(nodes: list, there: list, arriving: dict) -> list[str]:
     for pod in there:
         states[pod["spec"]["nodeName"]].add(views.of(convert(pod, Pod)))
     cluster = SchedulerCluster(states.values(), Namespaces({"default": {}}))
-    return [state.name for state in OneByOne(cluster).best(views.of(convert(arriving, Pod)))]
+    return [state.name for state in Chooser(cluster).best(views.of(convert(arriving, Pod)))]
 
 
 def test_every_pod_goes_to_a_node_with_the_highest_score(server):

@@ -14,9 +14,6 @@ import time
 import pytest
 import yaml
 
-from podqos.answers.node_options import NodePodsOptions
-from podqos.answers.node_state import cluster_node_state
-from podqos.answers.watched_memory import watched_memory
 from podqos.cli.main import main
 from podqos.cluster.cluster import Cluster, connect
 from podqos.cluster.events import EventType
@@ -24,10 +21,11 @@ from podqos.cluster.kubelets import Kubelets
 from podqos.cluster.node_logs import kernel_log, kubelet_log
 from podqos.cluster.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES
 from podqos.errors import Forbidden, Unauthorized
-from podqos.eviction.observation import decode_summary
+from podqos.eviction.signals import decode_summary
 from podqos.manifest.edits.writing import BlockStyle, block_lines
 from podqos.manifest.encoding import manifest_yaml, yaml_text
 from podqos.manifest.reading import read
+from podqos.questions.node import cluster_node_state, watched_memory
 from podqos.reading.live_cluster import take
 from real_api_server import ASSETS, ApiServer, writes
 from report.test_yaml_texts import TRICKY
@@ -189,9 +187,10 @@ def test_what_a_node_implies_is_what_its_kubelet_reports():
             or "pods" not in found.kubelet.config.enforce_node_allocatable
         ):
             continue
-        options = NodePodsOptions(profile=snapshot.profile)
-        own, implied = (cluster_node_state(each, options) for each in (found, replace(found, kubelet=None)))
-        stated, derived = (watched_memory(state, snapshot.profile) for state in (own, implied))
+        own, implied = (
+            cluster_node_state(each, profile=snapshot.profile) for each in (found, replace(found, kubelet=None))
+        )
+        stated, derived = (watched_memory(state) for state in (own, implied))
         assert node.status.allocatable
         assert abs(stated.limit_bytes - own.snapshot.node.pods_limit_bytes) < 4096
         if any(threshold.amount and not threshold.is_hard for threshold in stated.exhaustion.thresholds):

@@ -17,7 +17,7 @@ from podqos.cluster.kubeconfig import Access, ExecConfig, User
 from podqos.cluster.kubelets import Kubelets
 from podqos.cluster.resources import NODE_METRICS, POD_METRICS
 from podqos.errors import Unauthorized
-from podqos.eviction.observation import decode_summary
+from podqos.eviction.signals import decode_summary
 from podqos.manifest.kubelet import kubelet_settings_in
 
 KUBELET = Path(__file__).parents[1] / "recordings" / "kubelet"

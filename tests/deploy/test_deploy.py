@@ -1,7 +1,6 @@
-"""What is installed in a cluster: one source, printed as manifests and written as a chart and as kustomize bases."""
+"""What is installed in a cluster: one source, which chart, kustomize bases and commands show alike."""
 
 import base64
-import importlib.util
 import json
 import re
 import shutil
@@ -12,183 +11,126 @@ from pathlib import Path
 
 import pytest
 import yaml
-from msgspec import structs
 
 import podqos
 from podqos.cli.command_list import parser_of
 from podqos.cli.main import main
+from podqos.cluster.resources import NODES, PODS
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.model.quantity import Quantity
-from podqos.web.certificate import make, service_names
-from podqos.web.guard_installation import GuardInstallation, guard_objects
-from podqos.web.installation import (
-    STARTER_POLICY,
-    WEBHOOK,
-    ServingCertificate,
-    Settings,
-    exporter_objects,
-    namespace_object,
-    webhook_objects,
-)
-from podqos.web.webhook_rules import Watched
+from podqos.reading.live_cluster import ABOUT_PODS, WORKLOADS
+from podqos.serve import settings
+from podqos.serve.certificate import make, service_names
+from podqos.serve.installation import WEBHOOK, manifests, starter_policy
+from podqos.serve.webhook_rules import Watched
+from podqos.version import __version__
 from programs import HELM, needs_helm
 
 ROOT = Path(__file__).parents[2]
-DEPLOY = ROOT / "deploy"
+CHART = ROOT / "deploy/chart"
+STARTER = Path(starter_policy()).read_text()
 POLICY = 'rules: "<{{ a }}>"\n'
-GIVEN = ServingCertificate(certificate="Y2VydA==", key="a2V5", authority="Y2E=")
-
-_spec = importlib.util.spec_from_file_location("deploy_tool", ROOT / "tools/deploy.py")
-deploy_tool = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(deploy_tool)
-
-ALL_SETTINGS = [
-    Settings(),
-    Settings(namespace="qos", image="mirror.local/podqos@sha256:00", replicas=3, failure_policy="Fail", mutate=True),
-    Settings(given=GIVEN),
-    Settings(namespace="010", image="y"),
-    Settings(given=GIVEN, mutate=True),
-]
+GIVEN = {"from": "given", "certificate": "Y2VydA==", "key": "a2V5", "authority": "Y2E="}
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 
 
-def values_of(settings):
-    values = yaml.safe_load((DEPLOY / "chart/values.yaml").read_text())
-    values["image"] = settings.image
-    values["webhook"] |= {
-        "replicas": settings.replicas,
-        "failurePolicy": settings.failure_policy,
-        "mutate": settings.mutate,
-        "policy": POLICY,
-    }
-    if settings.given:
-        values["webhook"]["certificate"] = {"from": "given", **structs.asdict(settings.given)}
-    return values
+def objects(part, namespace="podqos", image="podqos", *, policy=STARTER, **chosen):
+    """Return the namespace and the objects of a part, with the chart's defaults but for what is chosen."""
+    values = {**VALUES, "image": image, part: {**VALUES[part], **chosen}}
+    return [*yaml.safe_load_all(manifests(part, namespace, values, policy))]
 
 
-ALL_GUARDS = [
-    GuardInstallation(),
-    GuardInstallation(namespace="qos", image="local/podqos:1", mode="enforce", may_use_eviction_api=True),
-    GuardInstallation(namespace="010", image="1.5"),
-    GuardInstallation(host_pid=True, kubelet_config="/etc/kubernetes/kubelet.yaml"),
-    GuardInstallation(kubelet_config="/var/lib/kubelet/config.yaml", may_use_eviction_api=True, mode="enforce"),
-]
-
-
-def values_of_guard(settings):
-    guard = {
-        "enabled": True,
-        "mode": settings.mode,
-        "hostPID": settings.host_pid,
-        "kubeletConfig": settings.kubelet_config,
-        "evictionAPI": settings.may_use_eviction_api,
-    }
-    return values_of(Settings(image=settings.image)) | {"guard": guard}
-
-
-def found(path, scope):
-    for name in path.strip().removeprefix(".").split("."):
-        scope = scope[name]
-    return scope
-
-
-def holds(condition, scope):
-    if equal := re.fullmatch(r'eq (\S+) "(.*)"', condition):
-        return found(equal[1], scope) == equal[2]
-    wanted, path = condition.removeprefix("not ") == condition, condition.removeprefix("not ")
-    return bool(found(path, scope)) is wanted
-
-
-def rendered(template, scope):
-    """Render a template as Helm would, as far as ours go: values, quote, and conditions."""
-    lines, open_conditions = [], []
-    for line in template.splitlines():
-        if begin := re.fullmatch(r"\{\{- if (.*) \}\}", line):
-            open_conditions.append(holds(begin[1], scope))
-        elif line == "{{- end }}":
-            open_conditions.pop()
-        elif all(open_conditions):
-            quoted = re.sub(r"\{\{ (\S+) \| quote \}\}", lambda m: json.dumps(found(m[1], scope)), line)
-            lines.append(re.sub(r"\{\{ (\.\S+) \}\}", lambda m: str(found(m[1], scope)), quoted))
-    assert not open_conditions
-    return [each for each in yaml.safe_load_all("\n".join(lines)) if each]
-
-
-def by_name(objects):
-    objects = list(objects)
-    names = {(each["kind"], each["metadata"]["name"]): each for each in objects}
-    assert len(names) == len(objects)
+def by_name(each):
+    each = list(each)
+    names = {(one["kind"], one["metadata"]["name"]): one for one in each}
+    assert len(names) == len(each)
     return names
 
 
-@pytest.mark.parametrize("settings", ALL_SETTINGS)
-def test_the_chart_renders_to_what_the_commands_print(settings):
-    scope = {"Values": values_of(settings), "Release": {"Namespace": settings.namespace}}
-    templates = DEPLOY / "chart/templates"
-
-    assert by_name(rendered((templates / "webhook.yaml").read_text(), scope)) == by_name(
-        webhook_objects(settings, POLICY)
-    )
-    assert by_name(rendered((templates / "exporter.yaml").read_text(), scope)) == by_name(exporter_objects(settings))
-
-
-@pytest.mark.parametrize("settings", ALL_GUARDS)
-def test_the_chart_renders_to_the_guard_that_the_command_prints(settings):
-    scope = {"Values": values_of_guard(settings), "Release": {"Namespace": settings.namespace}}
-
-    template = (DEPLOY / "chart/templates/guard.yaml").read_text()
-    assert by_name(rendered(template, scope)) == by_name(guard_objects(settings))
-
-
-def test_the_chart_installs_no_guard_unless_it_is_asked_to():
-    assert rendered((DEPLOY / "chart/templates/guard.yaml").read_text(), {"Values": values_of(Settings())}) == []
-
-
-@pytest.mark.parametrize("part", ["webhook", "exporter"])
-def test_parts_of_the_chart_can_be_left_out(part):
-    values = values_of(Settings())
-    values[part]["enabled"] = False
-
-    assert rendered((DEPLOY / f"chart/templates/{part}.yaml").read_text(), {"Values": values}) == []
-
-
-def test_what_is_committed_is_what_the_tool_writes():
-    for place, files in (("chart", deploy_tool.chart_files()), ("kustomize", deploy_tool.kustomize_files())):
-        assert {str(path.relative_to(DEPLOY / place)) for path in (DEPLOY / place).rglob("*.*")} == set(files)
-        for name, text in files.items():
-            assert (DEPLOY / place / name).read_text() == text, f"{place}/{name} is old: make deploy"
-
-
 @needs_helm
-@pytest.mark.parametrize("settings", ALL_SETTINGS)
-def test_helm_renders_the_same(settings, tmp_path):
-    (tmp_path / "values.yaml").write_text(json.dumps(values_of(settings)))
-    command = [HELM, "template", "podqos", str(DEPLOY / "chart"), "-n", settings.namespace, "-f", "values.yaml"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-
-    expected = [*webhook_objects(settings, POLICY), *exporter_objects(settings)]
-    assert by_name(filter(None, yaml.safe_load_all(done.stdout))) == by_name(expected)
-
-
-@needs_helm
-@pytest.mark.parametrize("settings", ALL_GUARDS)
-def test_helm_renders_the_same_guard(settings, tmp_path):
-    values = values_of_guard(settings)
-    values["webhook"]["enabled"] = values["exporter"]["enabled"] = False
+@pytest.mark.parametrize(
+    ("part", "namespace", "image", "chosen"),
+    [
+        ("exporter", "podqos", "podqos", {}),
+        ("exporter", "010", "1.5", {}),
+        ("webhook", "podqos", "podqos", {}),
+        ("webhook", "qos", "local/podqos@sha256:00", {"replicas": 3, "failurePolicy": "Fail", "mutate": True}),
+        ("webhook", "1e3", "y", {"certificate": GIVEN}),
+        ("webhook", "podqos", "podqos", {"certificate": GIVEN, "mutate": True, "policy": POLICY}),
+        ("guard", "podqos-guard", "podqos", {}),
+        ("guard", "qos", "local/podqos:1", {"mode": "enforce", "evictionAPI": True}),
+        ("guard", "010", "1.5", {"hostPID": True, "kubeletConfig": "/etc/kubernetes/kubelet.yaml"}),
+        ("guard", "g", "podqos", {"kubeletConfig": "/k.yaml", "evictionAPI": True, "mode": "enforce"}),
+    ],
+)
+def test_helm_renders_what_the_commands_print(part, namespace, image, chosen, tmp_path):
+    values = {"image": image, **{each: {"enabled": each == part} for each in ("exporter", "webhook", "guard")}}
+    values[part] |= chosen
     (tmp_path / "values.yaml").write_text(json.dumps(values))
-    command = [HELM, "template", "podqos", str(DEPLOY / "chart"), "-n", settings.namespace, "-f", "values.yaml"]
+    command = [HELM, "template", "podqos", str(CHART), "-n", namespace, "-f", "values.yaml"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
 
-    assert by_name(filter(None, yaml.safe_load_all(done.stdout))) == by_name(guard_objects(settings))
+    expected = by_name(objects(part, namespace, image, **chosen))
+    del expected["Namespace", namespace]
+    assert by_name(filter(None, yaml.safe_load_all(done.stdout))) == expected
+
+
+@needs_helm
+def test_the_chart_installs_webhook_and_exporter_and_no_guard_unless_it_is_asked_to():
+    done = subprocess.run([HELM, "template", "podqos", str(CHART)], capture_output=True, text=True, check=True)
+    found = {each["metadata"]["labels"]["app.kubernetes.io/component"] for each in yaml.safe_load_all(done.stdout)}
+
+    assert found == {"webhook", "exporter"}
+
+
+@needs_helm
+def test_a_chart_with_a_given_certificate_has_to_be_given_one():
+    command = [HELM, "template", "podqos", str(CHART), "--set", "webhook.certificate.from=given"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode != 0
+    assert "webhook.certificate.key" in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is missing")
+@pytest.mark.parametrize("part", ["exporter", "webhook", "guard"])
+def test_the_manifests_are_kustomize_bases_with_the_defaults(part):
+    command = ["kubectl", "kustomize", str(CHART / "manifests" / part)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    namespace = settings.GUARD_NAMESPACE if part == "guard" else settings.NAMESPACE
+
+    assert by_name(yaml.safe_load_all(done.stdout)) == by_name(objects(part, namespace))
+
+
+def test_the_chart_has_the_version_of_podqos():
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+
+    assert chart["appVersion"] == __version__
+    assert chart["version"] == __version__.replace(".dev", "-dev."), "as Helm takes it"
+    assert VALUES["image"] == settings.IMAGE
+
+
+def test_addresses_are_those_of_the_programs():
+    (serving,) = pods_of(objects("webhook"))
+    (mutating,) = (each for each in objects("webhook", mutate=True) if each["kind"] == "MutatingWebhookConfiguration")
+
+    assert f"--listen=0.0.0.0:{settings.PORT}" in serving["containers"][0]["args"]
+    assert f"--listen=0.0.0.0:{settings.EXPORTER_PORT}" in pods_of(objects("exporter"))[0]["containers"][0]["args"]
+    assert mutating["webhooks"][0]["clientConfig"]["service"]["path"] == settings.MUTATE_PATH
 
 
 # ---- what the objects say ------------------------------------------------------------------------------------------
 
 
-def pods_of(objects):
-    return [each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment"]
+def pods_of(found):
+    return [each["spec"]["template"]["spec"] for each in found if each["kind"] == "Deployment"]
 
 
-EVERYTHING = [*webhook_objects(Settings(mutate=True), POLICY), *exporter_objects(Settings())]
+EVERYTHING = [*objects("webhook", mutate=True), *objects("exporter")[1:]]
+
+
+def written(found):
+    return yaml.safe_dump_all(found)
 
 
 @pytest.mark.parametrize("spec", pods_of(EVERYTHING))
@@ -203,12 +145,12 @@ def test_pods_meet_the_restricted_pod_security_standard(spec):
 
 
 def test_podqos_finds_nothing_wrong_with_its_own_pods(tmp_path):
-    (tmp_path / "all.yaml").write_text(deploy_tool.written(EVERYTHING))
-    objects = podqos.load(str(tmp_path))
-    result = podqos.check(objects)
+    (tmp_path / "all.yaml").write_text(written(EVERYTHING))
+    loaded = podqos.load(str(tmp_path))
+    result = podqos.check(loaded)
 
     assert [item.check for item in result.items if item.severity in {"error", "warning"}] == []
-    assert {each.qos_class for each in podqos.explain(objects).items} == {"Guaranteed"}
+    assert {each.qos_class for each in podqos.explain(loaded).items} == {"Guaranteed"}
 
 
 def test_no_part_may_write():
@@ -227,6 +169,20 @@ def test_the_webhook_may_watch_what_it_watches():
     assert granted == {(resource.group, resource.plural) for resource in watched}
 
 
+def test_the_exporter_may_watch_what_it_watches():
+    (role,) = (each for each in objects("exporter") if each["kind"] == "ClusterRole")
+    granted = {
+        (group, name)
+        for rule in role["rules"]
+        if rule["verbs"] == ["list", "watch"]
+        for group in rule["apiGroups"]
+        for name in rule["resources"]
+    }
+    watched = (NODES, PODS, *ABOUT_PODS, *WORKLOADS)
+
+    assert granted == {(resource.group, resource.plural) for resource in watched}
+
+
 @pytest.mark.parametrize("kind", ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"])
 def test_a_cluster_comes_up_without_the_webhook(kind):
     (webhook,) = next(each for each in EVERYTHING if each["kind"] == kind)["webhooks"]
@@ -235,13 +191,13 @@ def test_a_cluster_comes_up_without_the_webhook(kind):
     assert webhook["failurePolicy"] == "Ignore"
     assert excluded["operator"] == "NotIn"
     assert {"podqos", "kube-system"} <= set(excluded["values"])
-    assert GuardInstallation().namespace in excluded["values"], "a node needs its guard, whatever the webhook does"
+    assert settings.GUARD_NAMESPACE in excluded["values"], "a node needs its guard, whatever the webhook does"
 
 
 def test_the_starter_policy_has_nothing_against_the_guard(tmp_path, capsys):
-    (tmp_path / "guard.yaml").write_text(deploy_tool.written(GUARD))
+    (tmp_path / "guard.yaml").write_text(written(GUARD))
 
-    assert main(["policy", "test", "-f", STARTER_POLICY, str(tmp_path / "guard.yaml"), "-o", "json"]) == 0
+    assert main(["policy", "test", "-f", starter_policy(), str(tmp_path / "guard.yaml"), "-o", "json"]) == 0
     (judged,) = json.loads(capsys.readouterr().out)["items"]
     assert judged["action"] is None, "exempt"
 
@@ -265,26 +221,30 @@ def test_logs_of_any_kubelet_fit_into_the_limit_on_disk(spec):
 
 @pytest.mark.parametrize("part", ["webhook", "exporter"])
 def test_one_part_can_be_removed_without_the_namespace_that_others_use(part):
-    objects = {"webhook": webhook_objects(Settings(mutate=True), POLICY), "exporter": exporter_objects(Settings())}
-    labels = [each["metadata"]["labels"] for each in objects[part]]
+    namespace, *others = objects(part)
 
-    assert {each["app.kubernetes.io/component"] for each in labels} == {part}
-    assert "app.kubernetes.io/component" not in namespace_object(Settings())["metadata"]["labels"]
+    assert {each["metadata"]["labels"]["app.kubernetes.io/component"] for each in others} == {part}
+    assert "app.kubernetes.io/component" not in namespace["metadata"]["labels"]
 
 
 # ---- the guard -------------------------------------------------------------------------------------------------------
 
-GUARD = list(guard_objects(GuardInstallation()))
+GUARD = objects("guard", settings.GUARD_NAMESPACE)
+ALL_GUARDS = [
+    {},
+    {"mode": "enforce", "evictionAPI": True},
+    {"hostPID": True, "kubeletConfig": "/etc/kubernetes/kubelet.yaml"},
+]
 
 
-def guard_pod(settings):
-    (daemons,) = (each for each in guard_objects(settings) if each["kind"] == "DaemonSet")
+def guard_pod(**chosen):
+    (daemons,) = (each for each in objects("guard", **chosen) if each["kind"] == "DaemonSet")
     return daemons["spec"]["template"]["spec"]
 
 
-@pytest.mark.parametrize("settings", ALL_GUARDS)
-def test_the_guard_has_no_more_of_the_host_than_it_needs(settings):
-    spec = guard_pod(settings)
+@pytest.mark.parametrize("chosen", ALL_GUARDS)
+def test_the_guard_has_no_more_of_the_host_than_it_needs(chosen):
+    spec = guard_pod(**chosen)
     (container,) = spec["containers"]
     security = container["securityContext"]
 
@@ -298,7 +258,7 @@ def test_the_guard_has_no_more_of_the_host_than_it_needs(settings):
 
 
 def test_the_guard_is_not_throttled_and_the_last_to_go():
-    spec = guard_pod(GuardInstallation())
+    spec = guard_pod()
     (container,) = spec["containers"]
 
     assert "cpu" not in container["resources"]["limits"]
@@ -308,14 +268,14 @@ def test_the_guard_is_not_throttled_and_the_last_to_go():
 
 
 def test_the_guard_only_watches_unless_it_is_told_to_enforce():
-    assert "--shadow" in guard_pod(GuardInstallation())["containers"][0]["args"]
-    assert "--enforce" in guard_pod(GuardInstallation(mode="enforce"))["containers"][0]["args"]
+    assert "--shadow" in guard_pod()["containers"][0]["args"]
+    assert "--enforce" in guard_pod(mode="enforce")["containers"][0]["args"]
 
 
 def test_the_options_of_the_guards_pod_are_those_of_the_command():
-    for settings in ALL_GUARDS:
+    for chosen in ALL_GUARDS:
         parser, _ = parser_of("guard")
-        arguments = guard_pod(settings)["containers"][0]["args"]
+        arguments = guard_pod(**chosen)["containers"][0]["args"]
         assert arguments[0] == "guard"
         parser.parse_args(arguments[1:])
 
@@ -348,7 +308,7 @@ def test_every_right_to_write_has_a_policy_that_is_bound_and_denies():
 
 
 def test_podqos_finds_nothing_wrong_with_the_guard(tmp_path):
-    (tmp_path / "guard.yaml").write_text(deploy_tool.written(GUARD))
+    (tmp_path / "guard.yaml").write_text(written(GUARD))
     result = podqos.check(podqos.load(str(tmp_path)))
 
     assert [item.check for item in result.items if item.severity in {"error", "warning"}] == []
@@ -358,11 +318,12 @@ def test_a_guard_is_printed_with_its_own_namespace(capsys):
     code, said = printed(
         capsys, "guard", "manifests", "--image", "local/podqos:1", "--enforce", "--eviction-api", "--host-pid"
     )
-    settings = GuardInstallation(image="local/podqos:1", mode="enforce", may_use_eviction_api=True, host_pid=True)
+    chosen = {"mode": "enforce", "evictionAPI": True, "hostPID": True}
 
     assert code == 0
-    assert list(yaml.safe_load_all(said.out)) == [namespace_object(settings), *guard_objects(settings)]
-    assert namespace_object(settings)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
+    found = list(yaml.safe_load_all(said.out))
+    assert found == objects("guard", settings.GUARD_NAMESPACE, "local/podqos:1", **chosen)
+    assert found[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
 
 
 def test_a_kubelets_file_has_an_absolute_path(capsys):
@@ -382,21 +343,22 @@ def printed(capsys, *arguments):
 
 def test_manifests_are_printed_with_what_is_asked_for(capsys, tmp_path):
     policy = tmp_path / "policy.yaml"
-    policy.write_text(deploy_tool.POLICY.replace("action: Warn", "action: Deny"))
+    policy.write_text(STARTER.replace("action: Warn", "action: Deny"))
     chosen = ("-n", "qos", "--image", "local/podqos:1", "--replicas", "3", "--fail-closed", "--mutate")
     code, said = printed(capsys, "webhook", "manifests", *chosen, "--policy", policy)
-    settings = Settings(namespace="qos", image="local/podqos:1", replicas=3, failure_policy="Fail", mutate=True)
+    values = {"replicas": 3, "failurePolicy": "Fail", "mutate": True}
 
     assert code == 0
-    expected = [namespace_object(settings), *webhook_objects(settings, policy.read_text())]
-    assert list(yaml.safe_load_all(said.out)) == expected
+    assert list(yaml.safe_load_all(said.out)) == objects(
+        "webhook", "qos", "local/podqos:1", policy=policy.read_text(), **values
+    )
     assert said.err == ""
 
 
 def test_the_exporter_is_printed_as_a_list_for_other_programs(capsys):
     _, said = printed(capsys, "exporter", "manifests", "-o", "json")
 
-    assert json.loads(said.out)["items"] == [namespace_object(Settings()), *exporter_objects(Settings())]
+    assert json.loads(said.out)["items"] == objects("exporter", image=settings.IMAGE)
     assert "is a placeholder: set your image with --image" in said.err
 
 
@@ -456,31 +418,18 @@ def test_what_is_no_certificate_is_refused(capsys, tmp_path):
     assert "tls.crt: not a PEM certificate with DNS names" in said.err
 
 
-def test_the_policy_can_be_read_in_what_is_printed(capsys):
+def test_what_is_printed_can_be_read(capsys):
     _, said = printed(capsys, "webhook", "manifests")
 
-    assert textwrap.indent(deploy_tool.POLICY, "    ", lambda _: True).rstrip() in said.out
+    assert textwrap.indent(STARTER, "    ", lambda _: True).rstrip() in said.out
+    assert not re.search(r"#>|\{\{", said.out)
 
 
 def test_the_api_server_asks_about_every_kind_that_the_webhook_judges():
-    registered = next(
-        each for each in webhook_objects(Settings(), POLICY) if each["kind"] == "ValidatingWebhookConfiguration"
-    )
+    registered = next(each for each in objects("webhook") if each["kind"] == "ValidatingWebhookConfiguration")
     resources = {each for rule in registered["webhooks"][0]["rules"] for each in rule["resources"]}
 
     assert {f"{kind.lower()}s" for kind in POD_HOLDERS} <= resources
-
-
-def test_a_chart_with_a_given_certificate_has_to_be_given_one():
-    schema = json.loads((DEPLOY / "chart/values.schema.json").read_text())
-    of_certificate = schema["properties"]["webhook"]["properties"]["certificate"]
-
-    assert of_certificate["if"] == {"properties": {"from": {"const": "given"}}}
-    assert {name: each["minLength"] for name, each in of_certificate["then"]["properties"].items()} == {
-        "certificate": 1,
-        "key": 1,
-        "authority": 1,
-    }
 
 
 @pytest.mark.parametrize("command", ["exporter", "webhook"])
@@ -496,7 +445,7 @@ def test_what_is_no_address_is_said(capsys, command, listen):
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing")
-@pytest.mark.parametrize("unit", sorted((DEPLOY / "systemd").iterdir()), ids=lambda unit: unit.name)
+@pytest.mark.parametrize("unit", sorted((ROOT / "deploy/systemd").iterdir()), ids=lambda unit: unit.name)
 def test_systemd_understands_the_units_and_podqos_their_options(tmp_path, unit):
     (command,) = re.findall(r"^ExecStart=/usr/local/bin/podqos (.*)$", unit.read_text(), re.MULTILINE)
     name, *words = command.split()

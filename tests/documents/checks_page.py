@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.check_identity import Example
-from podqos.report.check.catalogue import GoodExample
+from podqos.questions.check_formats import good_example
 
 _GROUPS = {
     "1": "QoS class and sizes",
@@ -89,9 +89,9 @@ together with `--fix`.
 _ON_REQUEST = "the amount is a rule of thumb, or depends on another object's policy."
 
 
-def document(good: GoodExample) -> str:
+def document() -> str:
     """Return the whole page."""
-    return "\n".join((_START, *_table(), *_pages(good)))
+    return "\n".join((_START, *_table(), *_pages()))
 
 
 def _table() -> Iterator[str]:
@@ -102,13 +102,13 @@ def _table() -> Iterator[str]:
     yield ""
 
 
-def _pages(good: GoodExample) -> Iterator[str]:
+def _pages() -> Iterator[str]:
     group = ""
     for check in CHECKS.values():
         if check.id[2] != group:
             group = check.id[2]
             yield f"## {_GROUPS[group]}\n"
-        yield from _page(check, good(check))
+        yield from _page(check, good_example(check))
 
 
 def _page(check: Check, good: str) -> Iterator[str]:
@@ -124,10 +124,10 @@ def _page(check: Check, good: str) -> Iterator[str]:
 
 
 def _example(word: str, example: Example, text: str) -> Iterator[str]:
-    options = "".join(f" --inject {name}" for name in example.inject)
+    options = f"inject: [{', '.join(example.inject)}]" if example.inject else ""
     if example.replaces:
         yield f"{word} the second, for a pod that runs as the first:\n"
         yield f"```yaml\n{example.replaces}```\n"
     else:
-        yield f"{word} (with `{options.strip()}`):\n" if options else f"{word}\n"
+        yield f"{word} (with `{options}` in `.podqos.yaml`):\n" if options else f"{word}\n"
     yield f"```yaml\n{text}```\n"

@@ -13,9 +13,9 @@ from typing import Any
 
 from documents.commands import ROOT
 from documents.grammar import Argument, Grammar, grammars
+from podqos.amounts import listed
 from podqos.manifest.custom_kind import Built, CustomKind, Template
 from podqos.manifest.operator_kinds import OPERATOR_KINDS
-from podqos.wording import listed
 
 REFERENCE = ROOT / "docs/reference"
 CONFIGURATION = REFERENCE / "configuration.md"

@@ -16,7 +16,7 @@ from documents.world import in_world, make_world, run
 from podqos.cli.command_list import parser_of
 
 # Commands of podqos that find something exit with 1; all others on the pages exit with 0.
-FINDS = {"check", "drift", "admit", "place", "webhook", "--strict", "--require"}
+FINDS = {"check", "drift", "admit", "place", "webhook", "--fail-on"}
 # What cannot run in a test, by program or command: the rest of it is held by the tests at the end.
 CANNOT_RUN = {
     "sudo": "needs root and a machine of its own",
@@ -33,7 +33,7 @@ CANNOT_RUN = {
     "cp": "has made the repository that all these commands run in",
 }
 NO_PAGE = "the page is not built: make viewer"
-PAGE_OF_A_RUN = ROOT / "src/podqos/report/viewer.html"
+PAGE_OF_A_RUN = ROOT / "src/podqos/page/viewer.html"
 EVERYWHERE = [*(each for page in PAGES for each in commands_of(page)), *help_commands()]
 
 
@@ -77,11 +77,11 @@ def world(tmp_path_factory) -> Path:
 def _by_page() -> dict[str, list[Command]]:
     """Return the commands of each page that run, each once, where it is shown with output or named first.
 
-    Those of podqos in docs/explanation/sources.md run in ``test_sources.py``.
+    Those of podqos in docs/internals/sources.md run in ``test_sources.py``.
     """
     found: dict[tuple[str, ...], Command] = {}
     pages: dict[str, list[Command]] = {}
-    elsewhere = (each for each in EVERYWHERE if each.page != "docs/explanation/sources.md" or own(each) is None)
+    elsewhere = (each for each in EVERYWHERE if each.page != "docs/internals/sources.md" or own(each) is None)
     for command in sorted(filter(runs, elsewhere), key=lambda each: not each.shown):
         if command.shown or (*command.words,) not in found:
             found[*command.words] = command
@@ -181,7 +181,6 @@ FOREIGN = {
 } | {
     "--oom-kill-disable",
     "--oom-score-adj",
-    "--output-watch-events",
     "--raw",
     "--reinstall",
     "--subresource",

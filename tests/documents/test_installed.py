@@ -56,7 +56,7 @@ def installed(tmp_path_factory) -> Path:
 def test_every_command_works_after_the_installation_that_readme_shows(installed, tmp_path, page):
     make_world(tmp_path)
     typed = [command for command in COMMANDS if command.page == str(page.relative_to(ROOT)) and runs(command)]
-    has_page = (installed / "podqos/report/viewer.html").exists()
+    has_page = (installed / "podqos/page/viewer.html").exists()
     with in_world(tmp_path):
         # The program that was installed, from a directory that is not the clone.
         variables = {**os.environ, "PYTHONPATH": str(installed), "PATH": f"{installed / 'bin'}:{os.environ['PATH']}"}

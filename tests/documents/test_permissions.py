@@ -15,7 +15,7 @@ from documents.world import Ran, make_world, podqos
 from podqos.cli.command_list import COMMANDS
 
 # Commands that read no cluster, or run in one: their manifests have their roles.
-_OTHERS = {"completion", "demo", "eval", "exporter", "guard", "help", "node", "rehearse", "ui", "webhook"}
+_OTHERS = {"completion", "demo", "eval", "exporter", "guard", "help", "node", "rehearse", "schema", "ui", "webhook"}
 
 
 @pytest.fixture(scope="module")

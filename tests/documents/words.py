@@ -12,7 +12,7 @@ from msgspec import Struct
 ROOT = Path(__file__).resolve().parents[2]
 RETIRED = Path(__file__).with_name("retired.txt")
 # It lists the retired phrases itself.
-VOCABULARY = ROOT / "docs/reference/words.md"
+VOCABULARY = ROOT / "docs/internals/words.md"
 _TEXTS = (
     "*.md",
     "action.yml",

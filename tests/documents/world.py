@@ -60,8 +60,17 @@ spec:
       image: web
       resources: {requests: {memory: 128Mi}, limits: {cpu: 500m, memory: 256Mi}}
 """
+_NODE = """\
+apiVersion: v1
+kind: Node
+metadata: {{name: node-{}}}
+status:
+  capacity: {{cpu: "16", memory: 64Gi, pods: "110"}}
+  allocatable: {{cpu: "16", memory: 64Gi, pods: "110"}}
+"""
 _FILES = {
     "kern.log": "[ 5864.7] Out of memory: Killed process 4711 (article-service)\n",
+    "nodes.yaml": "---\n".join(map(_NODE.format, (1, 2))),
     "pod.yaml": _POD,
     "new.yaml": _POD,
     "policy.yaml": """\

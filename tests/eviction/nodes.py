@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from admission.pods import container
 from podqos.eviction.manager import ManagerConfig, ManagerState, Pass, configure, synchronize
-from podqos.eviction.observation import Observation, SignalObservation
-from podqos.eviction.signals import Layout, Signal
+from podqos.eviction.signals import Layout, Observation, Signal, SignalObservation
 from podqos.eviction.thresholds import Threshold, ThresholdValue
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec, Volume

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from eviction.nodes import guaranteed, pod
-from podqos.eviction.admission import AdmissionRule, admit
+from podqos.eviction.manager import AdmissionRule, admit
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import PodStatus, QOSClass, Toleration
 from podqos.model.profile import parse_version

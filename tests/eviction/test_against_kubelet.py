@@ -16,11 +16,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from podqos.eviction.commands import EvictPod
-from podqos.eviction.manager import ManagerConfig, ManagerState, Pass, configure, synchronize
+from podqos.eviction.manager import EvictPod, ManagerConfig, ManagerState, Pass, configure, synchronize
 from podqos.eviction.messages import PHASE, REASON
-from podqos.eviction.observation import observe
-from podqos.eviction.signals import Layout, NodeCondition
+from podqos.eviction.signals import Layout, NodeCondition, observe
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eviction.nodes import MI, threshold
-from podqos.eviction.conditions import (
+from podqos.eviction.manager import (
     conditions_of,
     conditions_reported,
     first_observed,
@@ -15,8 +15,7 @@ from podqos.eviction.conditions import (
     thresholds_met,
     with_new_samples,
 )
-from podqos.eviction.observation import SignalObservation
-from podqos.eviction.signals import NodeCondition, Signal
+from podqos.eviction.signals import NodeCondition, Signal, SignalObservation
 from podqos.model.time_units import SECOND_US
 
 HARD = threshold(Signal.MEMORY, "100Mi", min_reclaim="50Mi")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from eviction.nodes import pod
-from podqos.eviction.grace import hard_grace_seconds, soft_grace_seconds
+from podqos.eviction.pods import hard_grace_seconds, soft_grace_seconds
 from podqos.model.profile import parse_version
 
 OWN_60 = pod("own-60", termination_grace_period_seconds=60)

@@ -4,7 +4,7 @@ import pytest
 
 from admission.pods import container
 from eviction.nodes import pod, pod_of, using, volume
-from podqos.eviction.local_storage import LocalStorageLimit, local_storage_excess
+from podqos.eviction.pods import LocalStorageLimit, local_storage_excess
 from podqos.eviction.signals import Layout
 from podqos.model.pod import EmptyDir
 from podqos.model.profile import profile_for

@@ -8,12 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eviction.nodes import MI, guaranteed, manager, memory_left, observed, pod, run, using, volume
-from podqos.eviction.commands import CleanUpNode, EvictPod
-from podqos.eviction.local_storage import LocalStorageLimit
-from podqos.eviction.manager import ManagerState, Pass, after_clean_up
-from podqos.eviction.observation import decode_summary, observe
+from podqos.eviction.manager import CleanUpNode, EvictPod, ManagerState, Pass, after_clean_up
+from podqos.eviction.pods import LocalStorageLimit
 from podqos.eviction.ranking import Policy, Spared
-from podqos.eviction.signals import CleanUp, Layout, NodeCondition, Signal
+from podqos.eviction.signals import CleanUp, Layout, NodeCondition, Signal, decode_summary, observe
 from podqos.model.pod import EmptyDir
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity

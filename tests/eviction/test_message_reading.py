@@ -8,11 +8,16 @@ from hypothesis import strategies as st
 
 from admission.pods import container, resources
 from eviction.nodes import pod_of
-from podqos.eviction.local_storage import LocalStorageExcess, LocalStorageLimit
-from podqos.eviction.message_reading import MessageKind, read_message
-from podqos.eviction.messages import Shortage, local_storage_text, node_condition_text, pressure_text
-from podqos.eviction.observation import SignalObservation, available_quantity
-from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
+from podqos.eviction.messages import (
+    MessageKind,
+    Shortage,
+    local_storage_text,
+    node_condition_text,
+    pressure_text,
+    read_message,
+)
+from podqos.eviction.pods import LocalStorageExcess, LocalStorageLimit
+from podqos.eviction.signals import SIGNALS, NodeCondition, Signal, SignalObservation, available_quantity
 from podqos.eviction.thresholds import ThresholdValue
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity

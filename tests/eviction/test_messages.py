@@ -4,8 +4,8 @@ import pytest
 
 from admission.pods import container, resources
 from eviction.nodes import MI, pod, pod_of, using
-from podqos.eviction.local_storage import LocalStorageExcess, LocalStorageLimit
 from podqos.eviction.messages import Shortage, local_storage_text, node_condition_text, pressure_text
+from podqos.eviction.pods import LocalStorageExcess, LocalStorageLimit
 from podqos.eviction.signals import NodeCondition
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from podqos.errors import InputError
-from podqos.eviction.observation import SignalObservation, available_quantity, decode_summary, observe
-from podqos.eviction.signals import Signal
+from podqos.eviction.signals import Signal, SignalObservation, available_quantity, decode_summary, observe
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "kubelet" / "stats_summary.json.gz"
 

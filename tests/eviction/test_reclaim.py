@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from eviction.nodes import MI, threshold
-from podqos.eviction.conditions import thresholds_met
-from podqos.eviction.observation import SignalObservation
-from podqos.eviction.signals import SIGNALS, CleanUp, Layout, Signal
+from podqos.eviction.manager import thresholds_met
+from podqos.eviction.signals import SIGNALS, CleanUp, Layout, Signal, SignalObservation
 
 THRESHOLDS = (threshold(Signal.NODEFS, "100Mi", min_reclaim="50Mi"), threshold(Signal.MEMORY, "100Mi", 30))
 

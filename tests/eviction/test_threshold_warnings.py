@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.eviction.signals import Signal
-from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind, threshold_warnings
+from podqos.eviction.thresholds import ThresholdWarning, WarningKind, threshold_warnings
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import profile_for
 from podqos.model.quantity import Quantity

@@ -4,8 +4,8 @@ import pytest
 
 from admission.pods import container, resources
 from eviction.nodes import MI, pod, pod_of, using, volume
+from podqos.eviction.pods import request_of, usage_of
 from podqos.eviction.signals import INODES, PIDS, DiskUse
-from podqos.eviction.usage import request_of, usage_of
 from podqos.model.pod import EmptyDir, Present
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity

@@ -17,7 +17,7 @@ from podqos.agent.reasons import (
 )
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import RankKey, Signal
-from podqos.survival.counterfactual.counterfactual import PodChange
+from podqos.orders.counterfactual import PodChange
 
 MIB = 1 << 20
 START_US = 1_794_858_366_000_000

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from guard.fake_node import MIB, NODE, FakeNode, guarded
 from guard.kubelets import wait_until
 from guard.test_world import Recorded
-from podqos.agent.events import PodDeleted, PodStopped
 from podqos.agent.journal import By, Kind, decode
+from podqos.agent.port import PodDeleted, PodStopped
 from podqos.errors import HostError
 from podqos.eviction.signals import Signal
 from podqos.guard.acting import Did, Noted

@@ -7,18 +7,18 @@ import shutil
 from urllib.error import HTTPError
 
 import pytest
-from msgspec.structs import replace
+import yaml
 
+from podqos.eviction.messages import GUARD_ANNOTATION
 from podqos.guard.eviction import GuardVictim
 from podqos.guard.requests import event_of, patch_of
-from podqos.web.guard_installation import EVICTED_ANNOTATION, GuardInstallation, guard_objects
-from podqos.web.installation import namespace_object
+from podqos.serve.installation import manifests
+from podqos.serve.settings import GUARD_NAMESPACE
 from real_api_server import ApiServer, writes
 
 pytestmark = [pytest.mark.slow, writes]
 STRATEGIC = "application/strategic-merge-patch+json"
-SETTINGS = GuardInstallation()
-ACCOUNT = f"/api/v1/namespaces/{SETTINGS.namespace}/serviceaccounts/podqos-guard"
+ACCOUNT = f"/api/v1/namespaces/{GUARD_NAMESPACE}/serviceaccounts/podqos-guard"
 PODS = "/api/v1/namespaces/default/pods"
 PLURALS = {
     "ClusterRole": "clusterroles",
@@ -29,6 +29,11 @@ PLURALS = {
     "ServiceAccount": "serviceaccounts",
     "Namespace": "namespaces",
 }
+
+
+def objects(**chosen):
+    guard = {"mode": "shadow", "hostPID": False, "kubeletConfig": "", "evictionAPI": False, **chosen}
+    return list(yaml.safe_load_all(manifests("guard", GUARD_NAMESPACE, {"image": "podqos", "guard": guard})))
 
 
 def path_of(each):
@@ -43,7 +48,7 @@ def server(tmp_path_factory):
     if shutil.which("openssl") is None:
         pytest.skip("there is no openssl to make a key with")
     with ApiServer(tmp_path_factory.mktemp("server")) as started:
-        for each in [namespace_object(SETTINGS), *guard_objects(SETTINGS)]:
+        for each in objects():
             started.call("POST", path_of(each), each)
         for name in ("own", "other"):
             started.call("POST", "/api/v1/nodes", {"metadata": {"name": name}})
@@ -126,7 +131,7 @@ def test_a_pod_of_its_own_node_may_be_evicted(enforced):
 
     assert code == 200, said
     assert (said["status"]["phase"], said["status"]["reason"]) == ("Failed", "Evicted")
-    assert said["metadata"]["annotations"] == {"kept": "yes", EVICTED_ANNOTATION: "2026-11-16T20:09:47.990753Z"}
+    assert said["metadata"]["annotations"] == {"kept": "yes", GUARD_ANNOTATION: "2026-11-16T20:09:47.990753Z"}
 
 
 @pytest.mark.parametrize(
@@ -199,8 +204,7 @@ def test_the_policies_have_no_faults_the_server_finds(enforced):
 
 
 def test_with_the_eviction_api_only_a_bound_token_may_use_it(enforced):
-    soft = replace(SETTINGS, may_use_eviction_api=True)
-    for each in guard_objects(soft):
+    for each in objects(evictionAPI=True):
         if each["kind"] in {"ClusterRole", "ValidatingAdmissionPolicy"}:
             enforced.call(
                 "PATCH", f"{path_of(each)}/{each['metadata']['name']}", each, kind="application/merge-patch+json"

@@ -26,18 +26,18 @@ from podqos.agent.reasons import OOMLevel
 from podqos.cli.main import main
 from podqos.eviction.signals import Signal
 from podqos.guard.known_pods import GuardedMeta, GuardedPod, KnownPods
+from podqos.questions.guard import GuardReport, NodeHindsight, Verdict, judged
 from podqos.reading.guard_journal import known_names
-from podqos.survival.shadow import GuardReport, NodeHindsight, Verdict, guard_report
 
 SHORT = met(1.0, Signal.ALLOCATABLE_MEMORY)
 
 
 def verdicts(*entries):
-    return [(each.pod, each.verdict) for each in guard_report(entries).deaths]
+    return [(each.pod, each.verdict) for each in judged(entries).deaths]
 
 
 def test_the_guard_that_chose_the_pod_that_died_is_confirmed():
-    report = guard_report([watching(), SHORT, chose(1.0, "a/x"), killed(1.4, "a/x")])
+    report = judged([watching(), SHORT, chose(1.0, "a/x"), killed(1.4, "a/x")])
     (death,) = report.deaths
 
     assert death.verdict is Verdict.SAME
@@ -46,7 +46,7 @@ def test_the_guard_that_chose_the_pod_that_died_is_confirmed():
 
 
 def test_the_guard_that_chose_another_pod_would_have_prevented_it():
-    report = guard_report([watching(), SHORT, chose(1.0, "a/x"), killed(1.4, "a/y")])
+    report = judged([watching(), SHORT, chose(1.0, "a/x"), killed(1.4, "a/y")])
     (death,) = report.deaths
 
     assert (death.verdict, death.decision.pod) == (Verdict.OTHER, "a/x")
@@ -66,13 +66,13 @@ def test_the_second_choice_that_dies_first_would_have_lived():
 
 
 def test_a_choice_that_is_made_again_at_every_look_counts_from_the_first():
-    report = guard_report([watching(), SHORT, *(chose(1.0 + each, "a/x") for each in range(5)), evicted(7.0, "a/x")])
+    report = judged([watching(), SHORT, *(chose(1.0 + each, "a/x") for each in range(5)), evicted(7.0, "a/x")])
 
     assert [each.margin_us for each in report.deaths] == [6_000_000]
 
 
 def test_pressure_that_passes_without_a_death_was_for_nothing():
-    report = guard_report([watching(), SHORT, chose(1.0, "a/x"), cleared(3.0), met(60.0, Signal.PID)])
+    report = judged([watching(), SHORT, chose(1.0, "a/x"), cleared(3.0), met(60.0, Signal.PID)])
 
     assert [each.pod for each in report.unneeded] == ["a/x"]
     assert report.deaths == ()
@@ -108,7 +108,7 @@ def test_a_pod_at_its_own_limit_is_judged_by_the_latest_pressure_and_not_by_an_e
 
 
 def test_a_choice_after_the_death_came_too_late():
-    report = guard_report([watching(), killed(1.0, "a/x"), met(1.005, Signal.MEMORY), chose(1.005, "a/y")])
+    report = judged([watching(), killed(1.0, "a/x"), met(1.005, Signal.MEMORY), chose(1.005, "a/y")])
     (death,) = report.deaths
 
     assert (death.verdict, death.margin_us) == (Verdict.LATE, -5_000)
@@ -139,7 +139,7 @@ def test_nodes_do_not_judge_for_each_other():
 
 
 def test_what_the_guard_evicted_is_not_for_nothing():
-    report = guard_report(
+    report = judged(
         [watching(enforce=True), SHORT, chose(1.0, "a/x", enforced=True), cleared(1.5), met(90.0, Signal.PID)]
     )
 
@@ -155,7 +155,7 @@ def test_what_is_heard_as_it_happens_is_judged_the_same():
     ]  # fmt: skip
     hindsight = NodeHindsight()
     live = [found for entry in entries for found in hindsight.heard(entry)]
-    report = guard_report(entries)
+    report = judged(entries)
 
     assert live == [*report.deaths, *report.unneeded]
 

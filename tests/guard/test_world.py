@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from guard.fake_node import MIB, NODE, FakeNode, guarded
 from guard.kubelets import wait_until
-from podqos.agent.commands import CreateCgroup, MemoryLevel, RemoveCgroup, StopPod, WatchMemory
-from podqos.agent.events import PodCleanedUp, PodStopped
-from podqos.eviction.commands import EvictPod, ReclaimTarget
+from podqos.agent.port import CreateCgroup, MemoryLevel, PodCleanedUp, PodStopped, RemoveCgroup, StopPod, WatchMemory
+from podqos.eviction.manager import EvictPod, ReclaimTarget
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import Threshold, ThresholdValue
 from podqos.guard.figures import GuardFigures, WatchedPod

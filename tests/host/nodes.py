@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from podqos.agent.events import MemoryNotified
 from podqos.agent.journal import Entry, decode
+from podqos.agent.port import MemoryNotified
 from podqos.host.linux.capabilities import open_cgroups
 from podqos.host.node.host_pod import HostPod
 from podqos.host.node.node import Node

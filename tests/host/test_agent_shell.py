@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from podqos.agent.events import MemoryNotified, Woken
 from podqos.agent.journal import By, Entry, Kind, decode
+from podqos.agent.port import MemoryNotified, Woken
 from podqos.errors import HostError
 from podqos.host.linux.kmsg import KernelKill
 from podqos.host.shell import agent_shell

@@ -16,8 +16,7 @@ from host.machine import needs_node
 from host.nodes import GROW, PYTHON, kubelet, pod_document, running_node
 from podqos.agent.journal import decode
 from podqos.cli.main import main
-from podqos.eviction.observation import decode_summary, observe
-from podqos.eviction.signals import Signal
+from podqos.eviction.signals import Signal, decode_summary, observe
 from podqos.host.api.api import Api
 from podqos.host.api.status_document import NodeStatus, PodListDocument
 from podqos.manifest.decode import model_decoder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.agent.events import MemoryNotified, Woken
+from podqos.agent.port import MemoryNotified, Woken
 from podqos.host.shell.delivery import Delivery
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from host.fake_machine import FakeStage, fake_node
 from host.nodes import MI, kubelet, pod_document
-from podqos.agent.events import MemoryNotified, Woken
+from podqos.agent.port import MemoryNotified, Woken
 from podqos.errors import HostError
 from podqos.host.api.pod_list import PodList
 from podqos.host.node.node import Node

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from host.virtual_loop import virtual_loop
-from podqos.agent.commands import ContainerPlan
+from podqos.agent.port import ContainerPlan
 from podqos.host.node import host_pod as host_pod_module
 from podqos.host.node.host_pod import ContainerRun, HostPod
 from podqos.host.runtimes.runtime import ContainerId

@@ -18,7 +18,7 @@ import pytest
 
 from host.fake_machine import FakeStage, fake_node
 from host.nodes import pod_document
-from podqos.agent.events import MemoryNotified, PodBound
+from podqos.agent.port import MemoryNotified, PodBound
 from podqos.host.api.pod_list import PodList
 from podqos.host.node import manifests
 from podqos.host.node.manifests import ManifestFolder, RefusedManifest

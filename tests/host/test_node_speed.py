@@ -8,7 +8,7 @@ import pytest
 
 from host.machine import needs_node
 from host.nodes import MI, PYTHON, kubelet, pod_document, running_node
-from podqos.eviction import grace
+from podqos.eviction import pods
 from podqos.host.linux.capabilities import detect
 from podqos.qos.cgroup_settings import CgroupVersion
 
@@ -25,7 +25,7 @@ _DEAF = (
 
 
 def test_a_pod_that_ignores_sigterm_and_grows_on_is_killed_before_the_kernel_has_to(monkeypatch):
-    monkeypatch.setattr(grace, "_IMMEDIATE_SECONDS", 300)
+    monkeypatch.setattr(pods, "_IMMEDIATE_SECONDS", 300)
     with running_node(_HARD_LARGE, 512 * MI) as stage:
         fixed = {"memory": "96Mi", "cpu": "100m"}
         stage.put(pod_document("other", "sleep", "1000", resources={"requests": fixed, "limits": fixed}))

@@ -24,7 +24,7 @@ from podqos.host.storage.pod_run import (
     TCPSocketAction,
     pod_run,
 )
-from podqos.web.certificate import make
+from podqos.serve.certificate import make
 
 _SPEC = ContainerRunSpec("main")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from podqos.agent.events import Remembered
+from podqos.agent.port import Remembered
 from podqos.errors import HostError
 from podqos.host.storage.pod_run import ContainerRunSpec, PodRun
 from podqos.host.storage.state import PodState, StateDirectory

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host.virtual_loop import virtual_loop
-from podqos.agent.commands import MemoryLevel, WatchMemory
-from podqos.agent.memory import LEAST_LOOK_SECONDS, look_again_seconds
+from podqos.agent.agent import LEAST_LOOK_SECONDS, look_again_seconds
+from podqos.agent.port import MemoryLevel, WatchMemory
 from podqos.eviction.signals import Signal
 from podqos.host.linux.cgroupfs import CgroupMemory, KernelSignal
 from podqos.host.linux.loop import Loop

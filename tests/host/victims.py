@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from host.nodes import MI, PYTHON, NodeStage, pod_document
+from podqos.orders.growing import Growth, grown
+from podqos.orders.memory import OOMDomain, container_processes
+from podqos.orders.orders import kernel_order
+from podqos.orders.usage import from_summary, node_of
 from podqos.qos.cgroup_paths import node_path
-from podqos.survival.forecast.growing import Growth, grown
-from podqos.survival.node.processes import container_processes
-from podqos.survival.node.snapshots import from_summary, node_of
-from podqos.survival.orders.orders import OOMDomain, kernel_order
 
 MEMORY_BYTES = 256 * MI
 HELD_MIB = 195

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 
-from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.oom import Kill, Process
-from podqos.kernel.oom_reader import OOMReader
-from podqos.kernel.oom_report import OOMReport
+from podqos.logs.carriers import Carrier
+from podqos.logs.kernel_lines import ReportReader
+from podqos.logs.report import OOMReport
 
 POD = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod11111111_2222_3333_4444_555555555555.slice"
 CONTAINER = f"{POD}/cri-containerd-{'ab' * 32}.scope"
@@ -141,14 +141,8 @@ CARRIERS: dict[str, Callable[[str], str]] = {
 
 def read(lines: Iterable[str]) -> list[OOMReport]:
     """Return the reports in a log."""
-    unwrapper, reader = Unwrapper(), OOMReader()
-    found: list[OOMReport] = []
-    for text in "\n".join(lines).split("\n"):
-        for message in unwrapper.feed(text):
-            found += reader.feed(message)
-    for message in unwrapper.end():
-        found += reader.feed(message)
-    return [*found, *reader.end()]
+    reader = ReportReader()
+    return [*reader.feed(Carrier().lines("\n".join(lines).encode())), *reader.end()]
 
 
 def report_of(

@@ -6,9 +6,9 @@ import json
 
 from tests.library.clusters import lines
 
-from podqos.library.simulation import simulate
 from podqos.manifest.encoding import json_line
 from podqos.reading.scenario_files import load_scenario
+from podqos.runs.run import simulate
 
 _SCENARIO = b"""apiVersion: podqos.dev/v1alpha1
 kind: Scenario

@@ -12,13 +12,13 @@ import pytest
 from library import clusters
 from library.test_live_cluster import api_server, podqos
 from podqos.agent.journal import Kind
-from podqos.library.cluster_scenario import UsageSource, cluster_scenario
-from podqos.library.simulation import simulate
 from podqos.manifest.pruning import pruned_list, pruned_summary
 from podqos.model.time_units import MINUTE_US
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
 from podqos.reading.scenario_files import load_scenario
-from podqos.reading.scenario_writing import write_files
+from podqos.reading.written_files import write_files
+from podqos.runs.run import simulate
+from podqos.runs.scenarios import UsageSource, cluster_scenario
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Variation, parse_assignment
 
@@ -228,7 +228,7 @@ def test_what_if_a_pod_grows_and_a_node_is_lost(tmp_path):
 )
 def test_a_wrong_what_if_is_one_message(what_if, message, served, capsys):
     served()
-    code, _, err = podqos(capsys, "simulate", "--from", "cluster", "--duration", "1m", "--what-if", what_if)
+    code, _, err = podqos(capsys, "simulate", "--from", "cluster", "--until", "1m", "--what-if", what_if)
 
     assert code == 2
     assert message in err
@@ -260,7 +260,7 @@ def test_simulating_a_cluster_keeps_no_files_and_says_the_same_as_its_snapshot(s
     served()
     assert podqos(capsys, "snapshot", "-o", "c.json.gz")[0] == 0
     before = sorted(Path().iterdir())
-    words = "simulate", "--from", "cluster", "--duration", "5m", "-o", "jsonl"
+    words = "simulate", "--from", "cluster", "--until", "5m", "-o", "jsonl"
     code, live, err = podqos(capsys, *words)
     kept = podqos(capsys, *words, "--snapshot", "c.json.gz")[1]
 

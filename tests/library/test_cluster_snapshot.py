@@ -11,12 +11,12 @@ import pytest
 
 import podqos
 from library import clusters
-from podqos.answers.cluster_state import cluster_state
 from podqos.cli.main import main
 from podqos.errors import InputError
 from podqos.manifest.decode import decode_pod
 from podqos.manifest.pruning import pruned_list
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Restart
+from podqos.questions.node import cluster_state
 from podqos.reading.snapshot_files import read_snapshot, write_snapshot
 
 

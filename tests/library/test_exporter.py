@@ -26,13 +26,12 @@ from podqos.cluster import asking, watching
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access
 from podqos.errors import Unauthorized
-from podqos.library.overview import overview
 from podqos.manifest import decode, pruning
 from podqos.model.data_age import DataAge
+from podqos.questions.metrics import overview_metrics
+from podqos.questions.overview import overview
 from podqos.reading.mirror import Mirror
-from podqos.report.cluster.metrics import overview_metrics
-from podqos.web.exporter import Exporter, HeadroomGrowth
-from podqos.web.exporter_endpoint import serve
+from podqos.serve.exporter import Exporter, HeadroomGrowth, serve
 
 DOCS = Path(__file__).parents[2] / "docs" / "exporter"
 

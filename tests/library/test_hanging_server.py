@@ -18,8 +18,7 @@ from podqos.cluster.patience import Patience
 from podqos.errors import Unreachable
 from podqos.reading import heartbeat, measuring
 from podqos.reading.mirror import Mirror
-from podqos.web.exporter import Exporter
-from podqos.web.exporter_endpoint import serve
+from podqos.serve.exporter import Exporter, serve
 
 BRIEF = Patience(connect_seconds=0.5, stall_seconds=0.3, total_seconds=1.0, attempts=1)
 SCRAPE_SECONDS = 5.0
@@ -164,8 +163,8 @@ def test_what_a_kubelet_may_not_say_any_more_is_forgotten_at_once():
 
 def test_growth_is_not_computed_from_figures_that_were_not_renewed():
     from library import clusters
-    from podqos.library.overview import overview
-    from podqos.web.exporter import HeadroomGrowth
+    from podqos.questions.overview import overview
+    from podqos.serve.exporter import HeadroomGrowth
 
     whole = overview(clusters.snapshot())
     node = next(each for each in whole.nodes if each.name == "atlas-1")

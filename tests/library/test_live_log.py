@@ -18,8 +18,8 @@ import pytest
 
 from kernel import trials
 from kernel.oom_logs import CARRIERS, cgroup, killed, machine
+from podqos.api import live_autopsy
 from podqos.errors import HostError
-from podqos.library.autopsy import live_autopsy
 from podqos.reading import live_log
 from podqos.reading.live_log import follow, growing
 
@@ -158,7 +158,7 @@ def test_journald_stands_in_where_the_device_may_not_be_read(monkeypatch, tmp_pa
     _fake_journal(monkeypatch, tmp_path, f"cat {lines}; exec sleep 100")
     said = []
     found = next(live_autopsy(None, say=said.append))
-    assert [victim.pid for victim in found.kills[0].victims] == [7]
+    assert [victim.pid for victim in found.deaths[0].victims] == [7]
     assert said[0] == "/dev/kmsg: Operation not permitted; following journald instead"
 
 
@@ -203,7 +203,7 @@ def test_ctrl_c_tells_what_has_come_and_ends_well(number):
         child.kill()
     assert (child.returncode, err) == (0, "")
     (line,) = out.splitlines()
-    assert msgspec.json.decode(line)["kills"][0]["reason"] == "NoVictim"
+    assert msgspec.json.decode(line)["reason"] == "NoVictim"
 
 
 @pytest.mark.parametrize(("lines", "code"), [(machine(), 1), (["[    1.000000] all is well"], 0)])
@@ -236,11 +236,11 @@ def test_a_kill_on_this_machine_is_explained_as_it_happens(tmp_path):
             hog.stdin.flush()
             assert hog.wait(PATIENCE) == -signal.SIGKILL
         # Others may run out of memory at the same time.
-        kills = (msgspec.json.decode(line)["kills"][0] for line in child.stdout)
-        kill = next(kill for kill in kills if kill["cgroup"] == f"/{name}")
-        assert (kill["scope"], kill["followsRule"], kill["reason"]) == ("system", True, "Highest")
+        kills = (msgspec.json.decode(line) for line in child.stdout)
+        kill = next(kill for kill in kills if kill["oom"]["cgroup"] == f"/{name}")
+        assert (kill["oom"]["scope"], kill["followsRule"], kill["reason"]) == ("system", True, "Highest")
         assert [victim["pid"] for victim in kill["victims"]] == [hog.pid]
-        assert kill["at"].endswith("Z")
+        assert kill["when"].endswith("Z")
     finally:
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=PATIENCE)

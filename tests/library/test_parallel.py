@@ -11,15 +11,21 @@ from pathlib import Path
 import pytest
 
 from guard.kubelets import wait_until
+from podqos import parallel
 from podqos.errors import HostError, InputError
-from podqos.library import parallel
-from podqos.library.parallel import carried_out, fan_out
+from podqos.parallel import carried_out, fan_out
 
 
 @pytest.fixture(params=["fork", "spawn"])
 def way(request, monkeypatch):
     """Both ways to start a process."""
     monkeypatch.setattr(parallel, "forks", lambda: request.param == "fork")
+
+
+@pytest.fixture
+def forked(monkeypatch):
+    """Have processes forked, whatever threads the servers of earlier tests have left for a moment."""
+    monkeypatch.setattr(parallel, "forks", lambda: True)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 50])
@@ -35,6 +41,7 @@ def test_no_inputs_no_results():
     assert list(fan_out(str, [], 4)) == []
 
 
+@pytest.mark.usefixtures("forked")
 def test_workers_are_other_processes_and_are_gone_afterwards():
     pids = set(fan_out(lambda _: os.getpid(), range(100), 2))
     assert os.getpid() not in pids
@@ -80,6 +87,7 @@ def test_tasks_are_made_only_when_there_is_room_for_them():
         assert {first, *results} == set(range(100))
 
 
+@pytest.mark.usefixtures("forked")
 def test_who_leaves_early_leaves_nobody_behind():
     with carried_out(lambda _: os.getpid(), range(100), jobs=2) as results:
         pid = next(results)
@@ -88,7 +96,7 @@ def test_who_leaves_early_leaves_nobody_behind():
 
 FOREVER = """
 import pathlib, os, sys
-from podqos.library import parallel
+from podqos import parallel
 def forever(_):
     pathlib.Path(sys.argv[2], str(os.getpid())).touch()
     while True: pass

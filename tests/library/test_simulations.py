@@ -11,8 +11,8 @@ from msgspec.structs import replace
 import podqos
 from eviction.nodes import pod
 from podqos.cli.main import main
+from podqos.manifest.encoding import SLOT
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage
-from podqos.report.simulation.html import SLOT
 
 GI = 1 << 30
 
@@ -40,10 +40,9 @@ def test_the_summary_is_that_of_the_report_and_the_journal_has_all_kills():
     assert sum(entry.kind == "OOMKilled" for entry in run.journal) == run.summary.oom_kills > 0
 
 
-def test_a_page_holds_the_report(monkeypatch):
-    monkeypatch.setattr("podqos.library.simulation.built_viewer", lambda: f"<html>{SLOT}</html>")
+def test_a_page_holds_the_report():
     run = podqos.simulate(podqos.load_scenario("oom-by-class"))
-    data = run.html().partition('json">')[2].partition("</script>")[0]
+    data = run.html(f"<html>{SLOT}</html>").partition('json">')[2].partition("</script>")[0]
     shown = msgspec.json.decode(data, type=podqos.RunView)
     assert len(shown.pictures) == len(run.report.nodes)
     assert msgspec.structs.replace(shown, pictures=()) == run.report
@@ -74,43 +73,30 @@ def test_a_scenario_that_is_not_there_is_an_error_of_the_input():
 
 
 def test_a_node_without_kubelet_settings_has_the_defaults_and_says_so():
-    assumed = podqos.blast(snapshot()).assumptions
+    assumed = podqos.blast(podqos.NodeState(snapshot())).assumptions
     assert [(each.what, each.value) for each in assumed] == [("kubelet settings", "defaults")]
-    assert podqos.blast(snapshot(), kubelet=podqos.KubeletConfiguration()).assumptions == ()
 
 
 def test_a_state_brings_its_kubelet_and_what_it_assumes_to_a_blast():
     kubelet = podqos.Kubelet(podqos.KubeletConfiguration(eviction_hard={"memory.available": "300Mi"}))
-    state = podqos.NodeState(crowded(), assumptions=(podqos.Assumption("usage", "known", ""),), kubelet=kubelet)
-    radius = podqos.blast(state, cores=1)
-    assert radius.assumptions == state.assumptions
-    assert radius.leaks == podqos.blast(state.snapshot, kubelet=kubelet.config, cores=1).leaks
+    state = podqos.NodeState(
+        crowded().snapshot, assumptions=(podqos.Assumption("usage", "known", ""),), kubelet=kubelet
+    )
+    assert podqos.blast(state, cores=1).assumptions == state.assumptions
     first = replace(state, neighbours=frozenset(each.pod.key for each in state.snapshot.pods[1:]))
     assert {leak.pod for leak in podqos.blast(first, cores=1)} == {state.snapshot.pods[0].pod.key}
 
 
-@pytest.mark.parametrize(
-    ("given", "names"),
-    [
-        ({"kubelet": podqos.KubeletConfiguration()}, "kubelet"),
-        ({"kubelet": podqos.Kubelet(), "profile": podqos.parse_version("1.30")}, "kubelet and profile"),
-    ],
-)
-def test_what_a_scenario_has_its_own_of_is_refused_beside_it_and_not_dropped(given, names):
-    with pytest.raises(podqos.InputError, match=f"^{names} cannot be given together with a scenario"):
-        podqos.blast(podqos.load_scenario("oom-by-class"), **given)
-
-
 def test_no_pods_no_blast():
     with pytest.raises(podqos.InputError, match="no pods there"):
-        podqos.blast(replace(snapshot(), pods=()))
+        podqos.blast(podqos.NodeState(replace(snapshot(), pods=())))
 
 
-def crowded() -> podqos.Snapshot:
+def crowded() -> podqos.NodeState:
     """Return a node on which a leak of a pod with a request takes those without one down first."""
     pods = [pod(f"p{number}", "memory=5Gi" if number % 2 else "") for number in range(6)]
     used = [PodUsage(each, None, (ContainerUsage(each.spec.containers[0].name, anon_bytes=GI),)) for each in pods]
-    return podqos.Snapshot(NodeUsage(16 * GI, system_bytes=9 * GI), tuple(used))
+    return podqos.NodeState(podqos.Snapshot(NodeUsage(16 * GI, system_bytes=9 * GI), tuple(used)))
 
 
 def test_leaks_of_one_node_are_the_same_on_any_number_of_cores():
@@ -130,7 +116,7 @@ def test_progress_is_told_leak_by_leak():
 
 def test_progress_ends_with_all_that_there_is():
     told: list[tuple[int, int]] = []
-    podqos.blast(snapshot(), progress=lambda done, total: told.append((done, total)))
+    podqos.blast(podqos.NodeState(snapshot()), progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (2, 2)  # one pod, slowly and fast
     told.clear()
     podqos.sweep("race", ["phase=0s,2s"], jobs=1, progress=lambda done, total: told.append((done, total)))

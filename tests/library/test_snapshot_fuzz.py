@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from library import clusters
-from podqos.answers.cluster_state import cluster_state, node_capacities
 from podqos.errors import InputError, PodqosError
-from podqos.library.cluster_scenario import cluster_scenario
-from podqos.library.overview import overview
-from podqos.library.rank import rank
 from podqos.objects.cluster_snapshot import ClusterSnapshot
+from podqos.questions.node import cluster_state, node_capacities
+from podqos.questions.overview import overview
+from podqos.questions.rank import rank
 from podqos.reading.loading import load
 from podqos.reading.scenario_files import read_scenario
-from podqos.reading.scenario_writing import write_files
 from podqos.reading.snapshot_files import read_snapshot
+from podqos.reading.written_files import write_files
+from podqos.runs.scenarios import cluster_scenario
 
 EXAMPLES = settings(max_examples=100, deadline=None)
 HUGE = 10**400

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from podqos.agent.journal import Kind
 from podqos.cli.main import main
 from podqos.errors import InputError
-from podqos.library.simulation import simulate
 from podqos.model.time_units import SECOND_US
 from podqos.reading.scenario_files import load_scenario
+from podqos.runs.run import simulate
 from podqos.sim.scenario_format.recorded_usage import Irregular, Measure, RecordedUsage, thinned
 
 WEB = """
@@ -124,15 +124,9 @@ def test_a_file_without_the_column_pod_is_about_the_pod_it_is_called_after(capsy
     assert curve(FIRST).at(60 * SECOND_US) == 2 << 20
 
 
-def test_an_answer_without_a_name_is_what_the_option_says(capsys):
+def test_an_answer_without_a_name_is_one_clear_message(capsys):
     bare = {"namespace": "default", "pod": FIRST, "container": "main"}
-    Path("cpu.json").write_text(matrix((bare, [(TUESDAY, "0.25"), (TUESDAY + 60, "0.5")])))
     text = matrix((bare, [(TUESDAY, "1048576"), (TUESDAY + 60, "1048576")]))
-    Path("memory.json").write_text(text)
-    command = ["scenario", "from-usage", "tuesday", "-f", "web.yaml", *CAPACITY]
-    assert main([*command, "--memory", "memory.json", "--cpu", "cpu.json"]) == 0
-    assert (curve(FIRST).at(0), curve(FIRST, "cpu_milli").at(60 * SECOND_US)) == (1 << 20, 500)
-    capsys.readouterr()
     code, _, err = make(capsys, text, name="unnamed.json")
     assert (code, "unnamed.json: result[0]: the series has no name" in err) == (2, True)
 
@@ -286,17 +280,8 @@ def test_what_is_left_of_samples_is_never_further_off_than_allowed(points, most_
     assert max(abs(at(kept, time, hold=hold) - value) for time, value in points) <= most_off
 
 
-def test_a_straight_line_needs_two_samples_and_a_tolerance_less_of_a_noisy_one(capsys):
+def test_a_straight_line_needs_two_samples():
     assert thinned([(0, 0), (1, 5), (2, 10), (3, 15)], 0, hold=False) == [(0, 0), (3, 15)]
-    noisy = "\n".join(f"{60 * index},{FIRST},{100_000_000 + index % 7 * 100_000}" for index in range(1440))
-    _, out, _ = make(capsys, f"time,pod,memory\n{noisy}\n", "--tolerance", "1%")
-    assert "1,438 of 1,440 samples are left out; the curves are off by at most 1 %\n" in out
-
-
-@pytest.mark.parametrize("text", ["1", "x%", "-1%", "101%"])
-def test_a_tolerance_is_a_percentage(capsys, text):
-    code, _, err = make(capsys, f"time,pod,memory\n0,{FIRST},1Mi\n", "--tolerance", text)
-    assert (code, "--tolerance" in err) == (2, True)
 
 
 # ---- whatever a file holds ---------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import threading
 
 from cluster.test_following import SYNCED, Watches, interrupted, until
 from podqos.errors import Forbidden
-from podqos.web.webhook_rules import Watched
+from podqos.serve.webhook_rules import Watched
 
 
 def test_an_interruption_is_said_once_and_that_it_is_over_is_not_said():

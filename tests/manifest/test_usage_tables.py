@@ -9,7 +9,7 @@ import pytest
 from podqos.advice.sizing.samples import read_samples
 from podqos.errors import InputError
 from podqos.manifest.usage_tables import labels_of
-from podqos.survival.node.usage_file import read_usage
+from podqos.orders.usage import read_usage
 
 MI = 1 << 20
 POD = "web-7d8b9c4f5-x2k9p"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.answers.page.shown import ShownSource
-from podqos.answers.page.source import PageSource, SourceKind
 from podqos.model.owners import controllers
 from podqos.model.pod import ObjectMeta, OwnerReference, Pod
+from podqos.page.cluster import ShownSource
+from podqos.page.session import PageSource, SourceKind
 
 HASH = {"pod-template-hash": "5d4f"}
 

@@ -78,7 +78,9 @@ def command_lines() -> Iterator[Line]:
     yield from _each(("drift", fixed, f"{ACCIDENTAL}/article-service.yaml", *NODE_MEMORY), "json", "yaml", "markdown")
     yield from _each(("drift", PLATFORM, PLATFORM, "--inject", "istio", *NODE_MEMORY), "json", "yaml", "markdown")
     advise = ("advise", "-f", PLATFORM, "--usage", f"{INCIDENT}/samples.csv", *NODE_MEMORY)
-    yield from _each(advise, "json", "yaml", "patch", "manifests")
+    yield from _each(advise, "json", "yaml", "csv")
+    for tool in ("kubectl", "kustomize", "json"):
+        yield (*advise, "--patch", tool)
     yield from _each(("advise", "--describe", f"{INCIDENT}/descriptions.yaml", *NODE_MEMORY), "json", "yaml")
     yield from _each(("thresholds", "--advise", *NODE_MEMORY, "--node-cpu", "16"), "json", "yaml")
     yield from _each(("forecast", *_LIVE, "--growing", "log-collector"), "json", "yaml", "csv")
@@ -87,7 +89,7 @@ def command_lines() -> Iterator[Line]:
         yield from _each(("simulate", name), "json", "jsonl", "csv")
     for name in ("race", "oom-by-class", "accidental-burstable"):
         yield from _each(("blast", name), "json", "csv")
-    varied = ("simulate", "race", "--vary", "phase=0s,4s,8s", "--jobs", "1")
+    varied = ("simulate", "race", "--vary", "phase=0s,4s,8s")
     yield from _each(varied, "json", "csv")
     yield ("check", "--list", "-o", "json")
     yield from _each(POLICY_TEST, "json", "yaml", "junit")
@@ -137,7 +139,7 @@ def shown_lines() -> Iterator[Line]:
     yield ("blast", "race")
     for name in ("race", "accidental-burstable", "soft-eviction", "disk-pressure", "slow-leak"):
         yield ("simulate", name)
-    yield ("simulate", "race", "--vary", "phase=0s,4s,8s", "--jobs", "1")
+    yield ("simulate", "race", "--vary", "phase=0s,4s,8s")
     yield ("scenario", "list")
     yield ("help",)
     for name in COMMANDS:

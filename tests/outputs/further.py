@@ -87,7 +87,7 @@ def _admission() -> Iterator[Line]:
     yield from _each(("admit", "-f", "scenarios/sources/override.yaml", "--policies", configuration), "text", "json")
     yield from _each(("policy", "cel", "-f", POLICY), "yaml", "json")
     yield ("policy", "cel", "-f", POLICY, "--workloads", "Deny", "--fill-limits")
-    yield ("policy", "schema")
+    yield ("schema", "policy")
 
 
 def _guards() -> Iterator[Line]:
@@ -105,7 +105,6 @@ def _pictures() -> Iterator[Line]:
     yield ("simulate", "race", "--svg", "run.svg")
     yield ("forecast", *_LIVE, "--growing", "log-collector", "--svg", "curve.svg")
     yield ("thresholds", "-f", KUBELET, *NODE_MEMORY, "--svg", "bar.svg")
-    yield ("blast", *_LIVE, "--html", "blast.html")
     yield ("autopsy", "inputs/kern.log", *_OBJECTS, "--html", "autopsy.html")
     yield ("check", "-f", PLATFORM, *NODE_MEMORY, "-o", "github")
     yield ("ui", "oom-loop", "--html", "page.html")
@@ -185,7 +184,7 @@ def _bad_options() -> Iterator[Line]:
     yield ("simulate", "rase")
     yield ("simulate", "race", "--node", "nowhere")
     yield ("simulate", "race", "--vary", "phase")
-    yield ("simulate", "race", "--vary", "nothing=1", "--jobs", "1")
+    yield ("simulate", "race", "--vary", "nothing=1")
     yield ("thresholds", "--advise")
     yield ("overview",)
     yield ("eval", "nothing")

@@ -11,20 +11,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from outputs.commands import PLATFORM, ROOT, Line
-from podqos.answers.page.check import FixRequest
-from podqos.answers.page.compare import compare
-from podqos.answers.page.forecast import ForecastRequest
-from podqos.answers.page.page import Page
-from podqos.answers.page.what_if import KubeletEdit, PodEdit, WhatIf
 from podqos.errors import InputError
-from podqos.library.overview import overview
-from podqos.library.simulation import simulate
 from podqos.manifest.encoding import json_line
+from podqos.page.fixes import FixRequest
+from podqos.page.page import Page
+from podqos.page.what_if import ForecastRequest, KubeletEdit, PodEdit, WhatIf
+from podqos.questions.metrics import overview_metrics
+from podqos.questions.overview import overview
 from podqos.reading.scenario_files import load_scenario
 from podqos.reading.snapshot_files import read_snapshot
-from podqos.report.cluster.metrics import overview_metrics
-from podqos.web.ui.pages import page_about
-from podqos.web.ui.source_files import read_paths
+from podqos.runs.comparison import compare_runs
+from podqos.runs.run import simulate
+from podqos.serve.sources import read_paths
+from podqos.serve.work import page_about
 
 _SNAPSHOT = "tests/outputs/inputs/cluster.jsonl"
 _KUBELET = KubeletEdit(eviction_hard="1Gi", system_reserved="512Mi")
@@ -91,7 +90,7 @@ def _value(line: Line) -> str:
         return overview_metrics(overview(read_snapshot(_SNAPSHOT)), {"atlas-1": 1800.0})
     _, source, view, *pod = line
     if source == "compare":
-        return _text(compare(*(simulate(load_scenario(name)).report for name in (view, *pod))))
+        return _text(compare_runs(*(simulate(load_scenario(name)).report for name in (view, *pod))))
     page, asked = _page(source), _SOURCES[source]
     views: dict[str, Callable[[], object]] = {
         "cluster": page.cluster,

@@ -12,7 +12,7 @@ from outputs.input_files import directory
 from outputs.page_values import value_lines
 from outputs.recording import FURTHER, VALUES, further_output, messages, recorded, written
 from podqos.errors import HostError
-from podqos.library.simulation import built_viewer
+from podqos.reading.built_page import built_viewer
 
 LINES = [*further_lines(), *value_lines()]
 

@@ -25,7 +25,7 @@ REASONS: dict[Line, tuple[str, ...]] = {
     ("check", "--kubelet-config", KUBELET): ("reason",),
     ("drift", f"{ACCIDENTAL}/article-service-fixed.yaml", f"{ACCIDENTAL}/article-service.yaml"): ("text",),
     ("advise", "-f", PLATFORM, "--describe", f"{INCIDENT}/descriptions.yaml"): ("reasons",),
-    ("rank", *_LIVE): ("reason",),
+    ("rank", *_LIVE, "-v"): ("reason",),
     ("thresholds", "-f", KUBELET, *NODE_MEMORY): ("text",),
     ("forecast", *_LIVE, "--growing", "log-collector"): ("outcomes.text", "needed.text"),
     ("simulate", "race"): ("reasons",),

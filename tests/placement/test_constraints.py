@@ -15,7 +15,7 @@ from podqos.model.scheduling import (
     TopologySpreadConstraint,
 )
 from podqos.model.selector import LabelSelector, LabelSelectorRequirement
-from podqos.placement.node_affinity import unmeetable_bounds
+from podqos.placement.node_rules import unmeetable_bounds
 
 TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 NEAR = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"

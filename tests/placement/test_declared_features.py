@@ -8,13 +8,10 @@ from msgspec.structs import replace
 from placement.clusters import node, pod
 from podqos.model.pod import ExitCodes, RestartRule
 from podqos.model.profile import profile_for
-from podqos.placement.choosing import OneByOne
-from podqos.placement.declared_features import RESTART_ALL_FEATURE, declared_by_default, required_features
-from podqos.placement.outcome import Status
-from podqos.placement.place import PlacementSurroundings, place
+from podqos.placement.node_rules import RESTART_ALL_FEATURE, declared_by_default, required_features
+from podqos.placement.place import PlacementSurroundings, Status, place
 from podqos.placement.reasons import FeaturesNotDeclared, Insufficient
-from podqos.words.placement import refusal_message
-from podqos.words.placement_reasons import reason_words
+from podqos.text.placement import reason_words, refusal_message
 
 RULE = RestartRule("RestartAllContainers", ExitCodes("In", (42,)))
 
@@ -82,13 +79,3 @@ def test_nodes_that_podqos_makes_up_declare_what_is_on_by_default(minor):
     profile = profile_for((1, minor))
     assert required_features(restarting().spec, profile) <= {*declared_by_default(profile)}
     assert declared_by_default(profile_for((1, 35))) == ()
-
-
-def test_the_columnar_way_agrees():
-    columnar = pytest.importorskip("podqos.placement.columnar", reason="needs numpy (podqos[fleet])")
-    features = ((), (RESTART_ALL_FEATURE,), ("Other",), (RESTART_ALL_FEATURE, "Other"))
-    nodes = [declaring(f"n{index}", *features[index % 4], cpu="2") for index in range(12)]
-    pods = [restarting(f"p{index}") if index % 2 else pod(f"p{index}", "1") for index in range(30)]
-    slow, fast = (place(pods, PlacementSurroundings(nodes), chooser=way) for way in (OneByOne, columnar.Columnar))
-    assert fast.outcomes == slow.outcomes
-    assert {outcome.node for outcome in fast.outcomes[1::2]} <= {f"n{index}" for index in range(1, 12, 2)} | {None}

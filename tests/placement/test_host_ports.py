@@ -5,11 +5,9 @@ import pytest
 from placement.clusters import node, pod
 from podqos.model.pod import Container, Pod, PodSpec
 from podqos.model.scheduling import ContainerPort
-from podqos.placement.host_ports import HostPort, host_ports
 from podqos.placement.place import PlacementSurroundings, place
+from podqos.placement.pods import HostPort, host_ports
 from podqos.placement.reasons import PortTaken
-
-pytestmark = pytest.mark.usefixtures("each_chooser")
 
 
 def port(number: int, host_ip: str = "", protocol: str = "") -> tuple[ContainerPort, ...]:

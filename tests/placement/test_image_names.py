@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podqos.manifest.decode import model_decoder
 from podqos.model.node import Node
-from podqos.placement.image_locality import image_states
+from podqos.placement.node_rules import image_states
 
 
 def test_an_image_without_names_counts_for_nobody():

@@ -4,12 +4,9 @@ import pytest
 
 from placement.clusters import expression, node, on_nodes, pod
 from podqos.model.scheduling import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from podqos.placement.node_affinity import matches, mismatch, named_nodes, whole_number
-from podqos.placement.outcome import Status
-from podqos.placement.place import PlacementSurroundings, place
+from podqos.placement.node_rules import matches, mismatch, named_nodes, whole_number
+from podqos.placement.place import PlacementSurroundings, Status, place
 from podqos.placement.reasons import AffinityMismatch, NotNamed, SelectorMismatch
-
-pytestmark = pytest.mark.usefixtures("each_chooser")
 
 NODE = node("n1", labels={"zone": "a", "cores": "16", "name": "x"})
 

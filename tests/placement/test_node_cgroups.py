@@ -7,7 +7,7 @@ import pytest
 from podqos.model.kubelet_config import API_VERSION, KIND, kubelet_configuration
 from podqos.model.profile import LATEST, profile_for
 from podqos.model.quantity import Quantity
-from podqos.placement.node_cgroups import cgroup_settings
+from podqos.placement.allocatable import cgroup_settings
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, MemoryQoS, SwapBehavior, stock_node
 
 CAPACITY = {"cpu": Quantity.parse("16"), "memory": Quantity.parse("64Gi")}

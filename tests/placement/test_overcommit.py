@@ -12,15 +12,14 @@ from podqos.model.node import Node, NodeStatus
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
 from podqos.model.resources import ResourceRequirements
 from podqos.placement.allocatable import node_allocatable
-from podqos.placement.node_state import SchedulerNode
 from podqos.placement.overcommit import Overcommit, largest_shares, overcommit
-from podqos.placement.pod_view import PodView, Shape
+from podqos.placement.pods import SchedulerNode, Views
 
 
 def state_with(*pods: Pod, on: Node | None = None) -> SchedulerNode:
     state = SchedulerNode(on or platform_node())
     for one_pod in pods:
-        state.add(PodView(one_pod, Shape(one_pod)))
+        state.add(Views().of(one_pod))
     return state
 
 

@@ -8,10 +8,8 @@ from placement.clusters import clusters, near, node, pod, term
 from podqos.errors import InvalidManifest
 from podqos.model.node import LABEL_HOSTNAME
 from podqos.model.scheduling import PodSchedulingGate
-from podqos.placement.choosing import OneByOne
-from podqos.placement.fit import lacking
-from podqos.placement.outcome import Outcome, Status
-from podqos.placement.place import PlacementSurroundings, QueueOrder, place
+from podqos.placement.filters import lacking
+from podqos.placement.place import Outcome, PlacementSurroundings, QueueOrder, Status, place
 from podqos.placement.reasons import Insufficient
 
 
@@ -31,7 +29,6 @@ def outcomes(pods, *nodes) -> list[tuple[Status, str | None]]:
         pytest.param(pod("p", scheduling_gates=(PodSchedulingGate("g"),)), Status.GATED, None, id="gated"),
     ],
 )
-@pytest.mark.usefixtures("each_chooser")
 def test_every_pod_has_an_outcome(one_pod, status, home):
     assert outcomes([one_pod], node("n0")) == [(status, home)]
 
@@ -83,7 +80,6 @@ def test_a_refusal_tells_what_later_filters_would_say_too():
     assert [reason.plugin for reason in refusal.reasons] == ["NodeUnschedulable", "NodeAffinity", "NodeResourcesFit"]
 
 
-@pytest.mark.usefixtures("each_chooser")
 def test_an_overfull_node_still_takes_pods_that_ask_for_nothing_of_that():
     pods = [pod("huge", "99", on="n0"), pod("none"), pod("memory", memory="1Gi"), pod("cpu", "1m")]
     assert [status for status, _ in outcomes(pods, node("n0"))] == [
@@ -155,7 +151,7 @@ def _wants(view, name: str) -> bool:
 def test_a_pending_pod_is_refused_by_every_node_and_can_displace_nobody(cluster):
     pods, surroundings = cluster
     for order in QueueOrder:
-        placement = place(pods, surroundings, order=order, chooser=OneByOne)
+        placement = place(pods, surroundings, order=order)
         for view in placement.pending:
             assert all(node_refusal.first for node_refusal in placement.refusal(view).nodes)
 
@@ -174,7 +170,6 @@ def test_an_outcome_is_a_plain_value():
     )
 
 
-@pytest.mark.usefixtures("each_chooser")
 def test_a_pending_pod_is_tried_as_soon_as_another_has_left_and_before_later_arrivals():
     """``large`` displaces ``small`` and leaves room, which ``waiting`` takes before ``late`` comes."""
     pods = [
@@ -192,7 +187,6 @@ def test_a_pending_pod_is_tried_as_soon_as_another_has_left_and_before_later_arr
     ]
 
 
-@pytest.mark.usefixtures("each_chooser")
 def test_a_pod_that_must_be_near_another_is_tried_as_soon_as_that_one_has_come():
     pods = [
         pod("follower", "1", affinity=near(term("web", LABEL_HOSTNAME))),

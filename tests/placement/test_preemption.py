@@ -9,13 +9,10 @@ from podqos.model.disruption import PodDisruptionBudgetSpec
 from podqos.model.node import LABEL_HOSTNAME
 from podqos.model.profile import profile_for
 from podqos.model.selector import LabelSelector
-from podqos.placement.budgets import Budgets
 from podqos.placement.filters import SchedulerCluster
-from podqos.placement.node_state import SchedulerNode
-from podqos.placement.outcome import Status
-from podqos.placement.place import PlacementSurroundings, QueueOrder, place
-from podqos.placement.pod_view import Views
-from podqos.placement.preemption import NoCandidate, Preemption
+from podqos.placement.place import PlacementSurroundings, QueueOrder, Status, place
+from podqos.placement.pods import SchedulerNode, Views
+from podqos.placement.schedule import Budgets, NoCandidate, Preemption
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 

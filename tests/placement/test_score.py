@@ -36,20 +36,17 @@ from podqos.model.profile import LATEST, profile_for
 from podqos.model.resources import ResourceRequirements
 from podqos.model.scheduling import Affinity, NodeAffinity, PreferredNodes
 from podqos.model.selector import LabelSelector, LabelSelectorRequirement
-from podqos.placement.demand import demand_of
-from podqos.placement.filters import SchedulerCluster
-from podqos.placement.node_state import SchedulerNode
+from podqos.placement.filters import Namespaces, SchedulerCluster
 from podqos.placement.place import PlacementSurroundings, place
-from podqos.placement.pod_affinity import Namespaces
-from podqos.placement.pod_view import PodView, Shape, Views
+from podqos.placement.pods import PodView, SchedulerNode, Views, demand_of
 from podqos.placement.reasons import Plugin
-from podqos.placement.score import balanced_allocation, is_balanced, least_allocated, node_scores
+from podqos.placement.schedule import Chooser, balanced_allocation, is_balanced, least_allocated
 
 
 def state(*pods, **properties) -> SchedulerNode:
     made = SchedulerNode(node("n", **properties))
     for one_pod in pods:
-        made.add(PodView(one_pod, Shape(one_pod)))
+        made.add(Views().of(one_pod))
     return made
 
 
@@ -84,7 +81,6 @@ def test_pods_on_the_node_count():
     assert least_allocated(demand_of(pod("p", "1", "2Gi")), state(pod("q", "1", "2Gi"))) == 50
 
 
-@pytest.mark.usefixtures("each_chooser")
 def test_containers_without_requests_count_for_something_when_nodes_are_compared():
     """100m and 200Mi each; otherwise BestEffort pods would pile up on one node."""
     demand = demand_of(pod("p"))
@@ -117,7 +113,6 @@ def test_overhead_counts_too():
     assert demand.requested == {"cpu": 50, "memory": 2**20}
 
 
-@pytest.mark.usefixtures("each_chooser")
 def test_the_emptier_node_is_taken_and_the_first_by_name_among_equals():
     nodes = (node("b"), node("a"), node("c"))
     pods = [pod("there", "1", "2Gi", on="a"), pod("p", "1", "2Gi")]
@@ -153,7 +148,6 @@ def test_least_allocated_counts_the_containers_of_a_pod_and_not_its_pod_level_re
     assert demand.requested == {"cpu": 4000, "memory": 4 * 2**30}
 
 
-@pytest.mark.usefixtures("each_chooser")
 def test_a_node_that_pod_level_requests_fill_can_still_look_emptier():
     """By its container 90 + 62 points on a and 82 + 68 on b; its pod-level requests would give 25 + 62 and 49 + 68."""
     nodes = (node("a", cpu="4", memory="8Gi"), node("b", cpu="16", memory="8Gi"))
@@ -227,7 +221,6 @@ class TestAPodThatIsBeingResized:
         """What changes a pod takes the class out of its status."""
         assert _resized(PodStatus(container_statuses=(_ran("2"),))).held.requested["cpu"] == 1000
 
-    @pytest.mark.usefixtures("each_chooser")
     def test_its_node_is_full_until_then(self):
         there = replace(
             pod("there", "1", "1Gi", on="a"),
@@ -246,7 +239,8 @@ def points(plugin, waiting, nodes, *there, services=(), profile=LATEST) -> dict[
         states[each.spec.node_name].add(views.of(each))
     namespaces = Namespaces(selectors_leak=profile.namespace_selectors_leak)
     cluster = SchedulerCluster(states.values(), namespaces, profile)
-    scores = node_scores(views.of(waiting), cluster.states, cluster)
+    choice = Chooser(cluster, explains=True).choose(views.of(waiting))
+    scores = choice.scores if choice is not None else ()
     return {each.node: each.points[plugin] for each in scores if plugin in each.points}
 
 

@@ -7,11 +7,10 @@ from podqos.model.node import Taint
 from podqos.model.pod import QOSClass, Toleration
 from podqos.model.profile import LATEST, profile_for
 from podqos.placement.filters import Filters, SchedulerCluster
-from podqos.placement.node_state import SchedulerNode
+from podqos.placement.node_rules import first_untolerated, is_tolerated, taints_of
 from podqos.placement.place import PlacementSurroundings, place
-from podqos.placement.pod_view import PodView, Shape
+from podqos.placement.pods import SchedulerNode, Shape, Views
 from podqos.placement.reasons import Reasons, UnderPressure, Unschedulable, UntoleratedTaint
-from podqos.placement.taints import first_untolerated, is_tolerated, taints_of
 
 GPU = Taint("dedicated", "gpu", "NoSchedule")
 BEFORE_TAINTS = profile_for((1, 11))
@@ -19,9 +18,7 @@ BEFORE_TAINTS = profile_for((1, 11))
 
 def reasons(one_pod, one_node, profile=LATEST) -> Reasons:
     state = SchedulerNode(one_node, profile)
-    return Filters(PodView(one_pod, Shape(one_pod, profile)), SchedulerCluster([state], profile=profile)).first_reasons(
-        state
-    )
+    return Filters(Views(profile).of(one_pod), SchedulerCluster([state], profile=profile)).first_reasons(state)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +83,6 @@ def test_before_1_12_memory_pressure_kept_best_effort_pods_away_and_nobody_else(
     assert reasons(BURSTABLE, pressed, BEFORE_TAINTS) == ()
 
 
-@pytest.mark.usefixtures("each_chooser")
 @pytest.mark.parametrize("pods", [(BEST_EFFORT, BURSTABLE), (BURSTABLE, BEST_EFFORT)], ids=["first", "last"])
 def test_before_1_12_pods_of_both_classes_are_told_apart_on_a_node_under_memory_pressure(pods):
     pressed = PlacementSurroundings((node("n", conditions={"MemoryPressure": "True"}),), profile=BEFORE_TAINTS)

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from placement.clusters import ZONE, near, node, pod, term
-from podqos.placement.place import PlacementSurroundings, place
-from podqos.placement.waiting import AffinityWait, affinity_waits
+from podqos.placement.place import AffinityWait, PlacementSurroundings, affinity_waits, place
 
 NODES = (node("n0", labels={ZONE: "a"}),)
 

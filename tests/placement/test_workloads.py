@@ -5,9 +5,8 @@ import pytest
 from placement.clusters import expression, node, on_nodes, pod
 from podqos.model.node import Taint
 from podqos.model.pod import ObjectMeta, Workload
-from podqos.placement.node_affinity import named_nodes
-from podqos.placement.outcome import Status
-from podqos.placement.place import PlacementSurroundings, place
+from podqos.placement.node_rules import named_nodes
+from podqos.placement.place import PlacementSurroundings, Status, place
 from podqos.placement.workloads import pods_of
 
 

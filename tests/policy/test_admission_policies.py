@@ -23,7 +23,7 @@ from podqos.policy.admission_policies import Wish, admission_policies
 from podqos.policy.model import Action
 from podqos.policy.words import message
 from podqos.qos.classes import classify
-from podqos.report.policy.admission import documents
+from podqos.questions.policy import documents
 from policy import drawing
 from policy.api_server import ApiServer, EvaluationError, Request, evaluate
 

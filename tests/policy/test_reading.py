@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.cli.main import main
 from podqos.objects.objects import Objects
 from podqos.policy.judge import judge
 from podqos.policy.model import Policy
@@ -218,13 +217,6 @@ def test_everything_wrong_is_told_at_once():
 def test_a_custom_resource_of_another_group_that_is_called_policy_is_left_alone():
     objects = Objects().with_text("policy.yaml", RULE.replace("podqos.dev/v1alpha1", "kyverno.io/v1").encode())
     assert (objects.own_policies, objects.problems) == ((), [])
-
-
-def test_the_published_schema_is_the_one_the_code_makes(capsys):
-    assert main(["policy", "schema"]) == 0
-    assert capsys.readouterr().out == (ROOT / "docs/schema/policy.json").read_text()
-    assert main(["policy", "test", "--schema"]) == 0
-    assert capsys.readouterr().out == (ROOT / "docs/schema/policy-test.json").read_text()
 
 
 def test_every_field_of_the_schema_is_described_for_editors():

@@ -15,7 +15,7 @@ from podqos.advice.checks.finding import FailOn
 from podqos.advice.reviewing import Door, ReviewDecision, Reviewer, ReviewNotJudged, _live_pod, _object, _workload
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.policy.reading import read_policy
-from podqos.report.admission.reviewed import audit_line, response
+from podqos.questions.review import audit_line, response
 
 with gzip.open(Path(__file__).parent / "admission_reviews.jsonl.gz") as file:
     ROWS = [json.loads(line) for line in file]

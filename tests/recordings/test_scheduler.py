@@ -13,10 +13,9 @@ from msgspec.structs import replace
 from podqos.model.node import Node
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
-from podqos.placement.outcome import Status
-from podqos.placement.place import PlacementSurroundings, place
+from podqos.placement.place import PlacementSurroundings, Status, place
 from podqos.placement.reasons import GATED_MESSAGE
-from podqos.words.placement import no_node_message, reason_text, refusal_message
+from podqos.text.placement import no_node_message, reason_text, refusal_message
 
 FOLDER = Path(__file__).with_name("scheduler")
 

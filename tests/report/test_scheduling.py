@@ -7,7 +7,7 @@ from podqos.model.node import LABEL_HOSTNAME, Taint
 from podqos.model.profile import profile_for
 from podqos.model.scheduling import ContainerPort
 from podqos.placement.place import PlacementSurroundings, place
-from podqos.words.placement import no_node_message, refusal_message
+from podqos.text.placement import no_node_message, refusal_message
 
 TAINT = Taint("dedicated", "gpu", "NoSchedule")
 WEB = {"app": "web"}

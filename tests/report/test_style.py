@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from podqos.controls import approximated
 from podqos.model.pod import QOSClass
-from podqos.report.text.style import Style, columns, fitted, labelled, visible_length, wrapped
+from podqos.text.style import Style, columns, fitted, labelled, visible_length, wrapped
 
 WORDS = st.text("abc é…", max_size=26)
 

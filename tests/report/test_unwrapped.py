@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podqos.cli import terminal
 from podqos.cli.main import main
-from podqos.report.text.style import Unwrapped, fitted
+from podqos.text.style import Unwrapped, fitted
 
 COMMAND = "  kubectl get pods,nodes -A -o json | podqos autopsy - kern.log"
 

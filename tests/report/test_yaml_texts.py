@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 
 from podqos.advice.checks.finding import FieldEdit
 from podqos.advice.fixes.patches import ObjectPatch
-from podqos.answers.patches import kustomize_entry, kustomize_patch
 from podqos.cli.main import main
 from podqos.manifest.edits.apply import Edited, ObjectEdit, apply_edits
 from podqos.manifest.encoding import manifest_yaml, yaml_text
 from podqos.manifest.reading import read
-from podqos.reading.scenario_writing import scenario_text
+from podqos.questions.patches import kustomize_entry, kustomize_patch
+from podqos.sim.scenario_format.writing import scenario_text
 
 # ---- sigs.k8s.io/yaml v1.6 -----------------------------------------------------------------------------------------
 

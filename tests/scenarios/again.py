@@ -11,13 +11,12 @@ from podqos.agent.journal import Entry
 from podqos.agent.reasons import OOMKill, UnderPressure
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.pod import Pod
+from podqos.orders.counterfactual import Counterfactual
 from podqos.sim.hindsight import hindsights
-from podqos.sim.node.recording import NodeRecord, Recorder
-from podqos.sim.recorded_node import recorded_nodes
+from podqos.sim.record import NodeRecord, Recorder, recorded_nodes
 from podqos.sim.run import FinishedRun, simulate
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.summary import workload_of
-from podqos.survival.counterfactual.counterfactual import Counterfactual
 
 
 def recorded(scenario: Scenario) -> tuple[FinishedRun, dict[str, NodeRecord]]:
@@ -30,7 +29,7 @@ def manifest_counterfactuals(
     done: FinishedRun, records: dict[str, NodeRecord]
 ) -> Iterator[tuple[Entry, Counterfactual]]:
     """Yield every change of a manifest that is said to save a pod, with the kill that it is about."""
-    for found in hindsights(done.entries, recorded_nodes(done, records)):
+    for found in hindsights(done.entries, recorded_nodes(done.scenario, records)):
         yield from (
             (found.entry, counterfactual)
             for counterfactual in found.counterfactuals

@@ -13,8 +13,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import EmptyDir
 from podqos.model.quantity import Quantity
 from podqos.sim.engine.curve import Clock, Curve
-from podqos.sim.scenario.demand import VolumeDemand
-from podqos.sim.scenario.scenario import Filesystem, Options, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Filesystem, Options, Scenario, ScenarioWorkload, VolumeDemand
 from sim.worlds import MI, SECOND_US, node, scenario, using
 
 LEAST_LEFT = (

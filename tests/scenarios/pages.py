@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from podqos.agent.journal import Entry, Kind
+from podqos.runs.timeline import Again, again, away, condensed
 from podqos.sim.summary import first_pods
-from podqos.words.journal import again, away, line
-from podqos.words.repetition import Again, condensed
+from podqos.text.journal import line
 
 # What is shown.
 _SHOWN = (
@@ -35,7 +35,6 @@ _SHOWN = (
     Kind.ROLLOUT_STARTED,
     Kind.SCALED,
     Kind.ROLLED_OUT,
-    Kind.ROLLOUT_STALLED,
 )
 # At the beginning of a run pods are placed and get the CPU there is; only what is unusual is shown.
 _AT_THE_BEGINNING = (Kind.OOM_KILLED, Kind.EVICTED, Kind.RESTARTED, Kind.PENDING)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podqos.answers.run_reading import run_view
+from podqos.orders.counterfactual import PodChange
 from podqos.reading.scenario_files import load_scenario
+from podqos.runs.run import run_view
 from podqos.sim.hindsight import hindsights
-from podqos.sim.recorded_node import recorded_nodes
-from podqos.survival.counterfactual.counterfactual import PodChange
+from podqos.sim.record import recorded_nodes
 from scenarios.again import is_spared, manifest_counterfactuals, recorded, rewritten
 from scenarios.crowded import crowded
 from scenarios.runs import NAMES
@@ -49,7 +49,7 @@ def test_the_scenarios_have_changes_of_every_kind_that_can_be_tried_again():
 @pytest.mark.parametrize("name", NAMES)
 def test_no_change_of_use_that_saves_a_pod_leaves_it_first(name):
     done, records = _run(name)
-    for found in hindsights(done.entries, recorded_nodes(done, records)):
+    for found in hindsights(done.entries, recorded_nodes(done.scenario, records)):
         for counterfactual in found.counterfactuals:
             if counterfactual.change is PodChange.LESS:
                 assert counterfactual.decision.place > 1, found.entry.pod

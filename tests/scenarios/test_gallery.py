@@ -8,8 +8,8 @@ from functools import cache
 
 import pytest
 
-from podqos.library import simulation as library
 from podqos.reading.scenario_files import load_scenario
+from podqos.runs import run as library
 from podqos.sim.run import simulate
 from podqos.sim.variation import Variation, parse_assignment
 from scenarios.runs import MI, PAGES, ROOT, entries, kills, run_of, told

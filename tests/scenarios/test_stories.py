@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from podqos.agent.reasons import OOMLevel
-from podqos.library import simulation as library
 from podqos.reading.scenario_files import load_scenario
-from podqos.words.journal import line
+from podqos.runs import run as library
+from podqos.text.journal import line
 from scenarios.runs import GI, MI, PAGE, ROOT, entries, kills, run_of, told
 
 SCENARIOS = ROOT / "scenarios"

@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 from msgspec.structs import replace
 
 from eviction.nodes import container, pod_of
+from podqos.agent.agent import memory_notification
 from podqos.agent.journal import By, Entry
-from podqos.agent.memory import memory_notification
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import Signal
 from podqos.kernel.memory import machine
@@ -21,16 +21,23 @@ from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
 from podqos.model.time_units import SECOND_US
-from podqos.placement.allocatable import node_allocatable
-from podqos.placement.node_cgroups import cgroup_settings
+from podqos.orders.exhaustion import exhaustion
+from podqos.orders.growing import OF_SYSTEM, GrowingNode, Growth, KubeletWatch
+from podqos.placement.allocatable import cgroup_settings, node_allocatable
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion
+from podqos.runs.comparison import victims
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.run import simulate
-from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
-from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Options, Scenario, ScenarioWorkload
-from podqos.survival.comparison import victims
-from podqos.survival.forecast.growing import OF_SYSTEM, GrowingNode, Growth, KubeletWatch
-from podqos.survival.orders.exhaustion import exhaustion
+from podqos.sim.scenario.scenario import (
+    ContainerDemand,
+    Filesystem,
+    MachineSpec,
+    NodeGroup,
+    Options,
+    Scenario,
+    ScenarioWorkload,
+    SystemDemand,
+)
 
 MI, GI = 1 << 20, 1 << 30
 INTERVAL_US = 10 * SECOND_US

@@ -14,8 +14,7 @@ from podqos.model.time_units import SECOND_US
 from podqos.sim.blast import BlastNode, BlastPods, ImpossibleUsage, Leak, leaks, nodes_now
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.run import simulate
-from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import ContainerDemand, Filesystem, MachineSpec, NodeGroup, Scenario, ScenarioWorkload
 
 MI, GI = 1 << 20, 1 << 30
 NODE = MachineSpec(name="n", memory_bytes=16 * GI, cpu_milli=16_000, nodefs=Filesystem(1 << 40, 1 << 30))
@@ -106,49 +105,6 @@ def test_a_leak_from_here_is_the_same_as_a_scenario_with_that_leak(rate):
     ]
     expected = [(round(death.after_seconds * SECOND_US), death.pod) for death in (*found.others, found.end)]
     assert kills[: len(expected)] == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "rate", "by", "cause"),
-    [
-        ("limited", 100 * MI, By.KERNEL, "container"),
-        ("both", 100 * MI, By.KERNEL, "pod"),
-        ("plain", GI, By.KERNEL, "node"),
-        ("plain", MI, By.KUBELET, "memory.available"),
-    ],
-)
-def test_a_leak_that_ends_with_its_own_pod_is_not_simulated(monkeypatch, name, rate, by, cause):
-    two = pod_of("both", container("main"), container("side"), resources=container("", limits="memory=3Gi").resources)
-    usage = ContainerUsage("main", anon_bytes=GI), ContainerUsage("side", anon_bytes=MI)
-    pods = _holds(pod("limited", limits="memory=2Gi"), GI), (two, usage), _holds(pod("plain"), 2 * GI)
-    spec = replace(NODE, config=KubeletConfiguration(eviction_hard={"memory.available": "500Mi"}))
-    node = BlastPods(spec, pods)
-    (leak,) = (each for each in leaks(node, rate) if each.pod == f"default/{name}")
-    expected = BlastNode(node, slowest=rate)
-    monkeypatch.setattr(BlastNode, "foreseen", lambda *_: None)
-    simulated = expected.unleash(leak)
-    monkeypatch.undo()
-    monkeypatch.setattr(BlastNode, "_simulated", lambda *_: pytest.fail("it was simulated"))
-    assert BlastNode(node, slowest=rate).unleash(leak) == simulated
-    assert (simulated.others, simulated.end.by, simulated.end.cause) == ((), by, cause)
-
-
-def test_at_a_tie_the_kernel_kills_before_the_kubelet_looks(monkeypatch):
-    """The container reaches its limit in the very microsecond of a look that finds the threshold met."""
-    spec = replace(NODE, config=KubeletConfiguration(eviction_hard={"memory.available": "8Gi"}))
-    for limit in (9_000 * MI, 10_000 * MI):
-        node = BlastPods(spec, (_holds(pod("leaker", limits=f"memory={limit}"), GI),))
-        (leak,) = leaks(node, (limit - GI) // 10 + 1)
-        simulated = _without_foresight(monkeypatch, node, leak)
-        foreseen = BlastNode(node, slowest=leak.bytes_per_second).unleash(leak)
-        assert foreseen == simulated
-        assert (foreseen.end.by, foreseen.end.after_seconds) == (By.KERNEL, 10)
-
-
-def _without_foresight(monkeypatch, node, leak):
-    with monkeypatch.context() as patched:
-        patched.setattr(BlastNode, "foreseen", lambda *_: None)
-        return BlastNode(node, slowest=leak.bytes_per_second).unleash(leak)
 
 
 def test_one_node_answers_for_one_leak_after_the_other():

@@ -23,8 +23,16 @@ from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.engine.curve import Curve, constant
 from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.node import SimNode
-from podqos.sim.scenario.demand import ContainerDemand, SystemDemand, VolumeDemand
-from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import (
+    ContainerDemand,
+    Filesystem,
+    MachineSpec,
+    NodeGroup,
+    Scenario,
+    ScenarioWorkload,
+    SystemDemand,
+    VolumeDemand,
+)
 
 MI = 1 << 20
 SLOW, FAST = 8 * MI, 256 * MI

@@ -11,8 +11,7 @@ from podqos.model.node import Taint
 from podqos.model.profile import profile_for
 from podqos.model.time_units import SECOND_US
 from podqos.sim.run import simulate
-from podqos.sim.scenario.happenings import NodeAdded, NodeLost
-from podqos.sim.scenario.scenario import NodeGroup, Options
+from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost, Options
 from sim.worlds import MI, lines, node, ramp, scenario, using, workload
 
 PRESSURE = KubeletConfiguration(eviction_hard={"memory.available": "100Mi"}, enforce_node_allocatable=())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podqos.model.time_units import SECOND_US
-from podqos.sim.cluster.daemon_backoff import DaemonBackoff
+from podqos.sim.cluster.rollouts import DaemonBackoff
 
 
 def waits(*failed: float, backoff: DaemonBackoff | None = None, node: str = "n") -> list[float]:

@@ -13,8 +13,7 @@ from podqos.agent.journal import encode
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.time_units import SECOND_US
 from podqos.sim.run import simulate
-from podqos.sim.scenario.happenings import NodeLost
-from podqos.sim.scenario.scenario import NodeGroup, Scenario
+from podqos.sim.scenario.scenario import NodeGroup, NodeLost, Scenario
 from sim.worlds import MI, node, ramp, scenario, using, workload
 
 TESTS = Path(__file__).parents[1]

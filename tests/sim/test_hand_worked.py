@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from admission.pods import container, resources
 from eviction.nodes import pod, pod_of
-from podqos.agent.journal import decode
 from podqos.model.disruption import PodDisruptionBudget, PodDisruptionBudgetSpec
 from podqos.model.kubelet_config import KubeletConfiguration, MemorySwapConfiguration
 from podqos.model.pod import EmptyDir, ExitCodes, ObjectMeta, RestartRule, Toleration, Volume
@@ -17,6 +16,7 @@ from podqos.model.selector import LabelSelector
 from podqos.model.snapshot import NodeUsage
 from podqos.model.stats import ContainerStats, MemoryStats, PodReference, PodStats, Summary, VolumeStats
 from podqos.model.time_units import SECOND_US
+from podqos.orders.usage import from_summary
 from podqos.reading.scenario_files import load_scenario, read_scenario
 from podqos.sim.blast import BlastNode, leaks, nodes_now
 from podqos.sim.cluster.cluster import SimCluster
@@ -25,13 +25,9 @@ from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.checkers import check_node
 from podqos.sim.node.running import grow
 from podqos.sim.run import simulate
-from podqos.sim.scenario.demand import VolumeDemand
-from podqos.sim.scenario.happenings import NodeAdded, NodeLost
-from podqos.sim.scenario.scenario import NodeGroup, Options
-from podqos.sim.shards import run_shard, shard
+from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost, Options, VolumeDemand
 from podqos.sim.summary import run_summary
-from podqos.survival.node.snapshots import from_summary
-from podqos.words.journal import line, reasons
+from podqos.text.journal import line, reasons
 from sim.worlds import MI, lines, node, ramp, run, scenario, using, workload
 
 # ---- a pod's CPU limit holds for the sum of its containers ---------------------------------------------------------
@@ -170,11 +166,11 @@ def test_a_pod_that_held_nothing_counts_what_it_grows_to():
     cluster = SimCluster(still, queue)
     while queue.next is not None and queue.next[0] == 0:
         queue.step()
-    (leaker, _) = cluster.fleet.awake["n"].world.pods.values()
-    grow(cluster.fleet.awake["n"].world, leaker.containers["main"], ramp(0, 2000 * MI, 20), 0)
+    (leaker, _) = cluster.fleet.present["n"].world.pods.values()
+    grow(cluster.fleet.present["n"].world, leaker.containers["main"], ramp(0, 2000 * MI, 20), 0)
     while queue.next is not None:
         queue.step()
-        check_node(cluster.fleet.awake["n"], queue.now_us, settled=False)
+        check_node(cluster.fleet.present["n"], queue.now_us, settled=False)
     first = next(entry for entry in cluster.entries if entry.kind == "OOMKilled")
     assert (first.pod, first.time_us) == ("default/leaker", pytest.approx(9 * SECOND_US, abs=100))
     other = first.because.would_evict
@@ -431,7 +427,7 @@ def test_what_is_deleted_the_moment_it_arrives_never_runs_and_disturbs_no_other_
 
 
 @pytest.mark.parametrize("at_us", [0, 10 * SECOND_US])
-def test_what_is_deleted_the_moment_it_arrives_is_written_once_however_the_fleet_is_split(at_us):
+def test_what_is_deleted_the_moment_it_arrives_is_written_once(at_us):
     short = workload("short", using(MI), nodes=(), spread=True, replicas=3, arrives_us=at_us, deleted_us=at_us)
     bound_there = workload("there", using(MI), nodes=("n-1",), arrives_us=at_us, deleted_us=at_us)
     made = scenario(short, workload("other", using(MI), nodes=("n-0",)), bound_there, nodes=(NodeGroup(node(), 2),))
@@ -440,9 +436,6 @@ def test_what_is_deleted_the_moment_it_arrives_is_written_once_however_the_fleet
     assert [(each.node, each.pod) for each in whole if each.kind == "Deleted"] == [
         (where, f"default/{name}") for where, name in gone
     ]
-    parts = (run_shard(shard(made, [name])) for name in ("n-0", "n-1"))
-    split = [entry for part in parts for entry in decode(part.journal)]
-    assert sorted(split, key=lambda entry: (entry.time_us, entry.node)) == whole
     assert simulate(made, check=True).entries == whole
 
 

@@ -7,8 +7,7 @@ import pytest
 from podqos.agent.journal import By
 from podqos.model.time_units import SECOND_US
 from podqos.sim.hindsight import KubeletInTime, hindsights
-from podqos.sim.node.recording import Recorder
-from podqos.sim.recorded_node import recorded_nodes
+from podqos.sim.record import Recorder, recorded_nodes
 from podqos.sim.run import simulate
 from sim.growths import INTERVAL_US, Setting, drawn
 
@@ -23,7 +22,7 @@ def told(setting: Setting) -> tuple[KubeletInTime | None, int]:
     until_us = node.until_oom_bytes * SECOND_US // setting.rate + SECOND_US
     recorder = Recorder()
     done = simulate(setting.scenario([0], until_us, START_US), recorder=recorder)
-    found = next(hindsights(done.entries, recorded_nodes(done, recorder.nodes)), None)
+    found = next(hindsights(done.entries, recorded_nodes(done.scenario, recorder.nodes)), None)
     return None if found is None else found.in_time, until_us
 
 

@@ -13,10 +13,9 @@ from podqos.model.kubelet_config import KubeletConfiguration, MemorySwapConfigur
 from podqos.model.pod import EmptyDir, Volume
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Clock, Curve
-from podqos.sim.node.recording import Recorder
+from podqos.sim.record import Recorder
 from podqos.sim.run import simulate
-from podqos.sim.scenario.demand import SystemDemand, VolumeDemand
-from podqos.sim.scenario.scenario import Filesystem
+from podqos.sim.scenario.scenario import Filesystem, SystemDemand, VolumeDemand
 from sim.worlds import GI, MI, lines, node, ramp, run, scenario, using, workload
 
 

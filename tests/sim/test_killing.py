@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eviction.nodes import pod
-from podqos.agent.commands import ContainerPlan
+from podqos.agent.port import ContainerPlan
 from podqos.agent.reasons import OOMLevel
 from podqos.kernel.memcg import MemcgSettings
 from podqos.kernel.memory import machine
@@ -14,8 +14,7 @@ from podqos.kernel.oom import select
 from podqos.qos.cgroup import Cgroup, Level
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import constant
-from podqos.sim.node.node_memory import NodeMemory
-from podqos.sim.node.oom_kill import next_kill
+from podqos.sim.node.memory import NodeMemory, next_kill
 from podqos.sim.node.pods import SimContainer, SimPod
 from sim.worlds import using
 

@@ -13,8 +13,7 @@ from podqos.model.pod import Container, EmptyDir, Volume
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Curve
-from podqos.sim.scenario.demand import VolumeDemand
-from podqos.sim.scenario.scenario import Filesystem, Options
+from podqos.sim.scenario.scenario import Filesystem, Options, VolumeDemand
 from sim.worlds import MI, lines, node, ramp, run, using, workload
 
 PRESSURE = {"eviction_hard": {"memory.available": "100Mi"}, "enforce_node_allocatable": ()}

@@ -13,10 +13,9 @@ from podqos.agent.reasons import NothingToDo
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.stats import Summary
 from podqos.sim.node.node import SimNode
-from podqos.sim.node.recording import LookSpan, Recorder
+from podqos.sim.record import LookSpan, Recorder
 from podqos.sim.run import simulate
-from podqos.sim.scenario.happenings import NodeAdded, NodeLost
-from podqos.sim.scenario.scenario import Scenario
+from podqos.sim.scenario.scenario import NodeAdded, NodeLost, Scenario
 from sim.test_properties import scenarios
 from sim.worlds import MI, SECOND_US, node, ramp, run, scenario, using, workload
 

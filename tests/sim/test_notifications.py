@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from eviction.nodes import pod
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.sim.engine.curve import constant
-from podqos.sim.scenario.demand import SystemDemand
-from podqos.sim.scenario.scenario import Options
+from podqos.sim.scenario.scenario import Options, SystemDemand
 from sim.worlds import GI, MI, SECOND_US, lines, node, ramp, run, using, workload
 
 HARD = {"eviction_hard": {"memory.available": "100Mi"}, "enforce_node_allocatable": ()}

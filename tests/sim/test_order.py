@@ -18,9 +18,15 @@ from podqos.model.time_units import SECOND_US
 from podqos.reading.scenario_files import load_scenario
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.run import simulate
-from podqos.sim.scenario.demand import VolumeDemand
-from podqos.sim.scenario.happenings import NodeLost
-from podqos.sim.scenario.scenario import Filesystem, NodeGroup, Options, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import (
+    Filesystem,
+    NodeGroup,
+    NodeLost,
+    Options,
+    Scenario,
+    ScenarioWorkload,
+    VolumeDemand,
+)
 from sim.worlds import MI, lines, node, run, scenario, using, workload
 
 

@@ -17,11 +17,20 @@ from podqos.model.pod import EmptyDir
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Clock, Curve
-from podqos.sim.node.recording import Recorder
+from podqos.sim.record import Recorder
 from podqos.sim.run import simulate
-from podqos.sim.scenario.demand import ContainerDemand, SystemDemand, VolumeDemand
-from podqos.sim.scenario.happenings import NodeLost
-from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Options, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import (
+    ContainerDemand,
+    Filesystem,
+    MachineSpec,
+    NodeGroup,
+    NodeLost,
+    Options,
+    Scenario,
+    ScenarioWorkload,
+    SystemDemand,
+    VolumeDemand,
+)
 
 MI = 1 << 20
 _MOST_STOPPING_US = 60 * SECOND_US
@@ -200,4 +209,4 @@ def test_the_invariants_hold_after_every_event_of_many_scenarios(scenario):
 @settings(max_examples=20)
 @given(scenarios())
 def test_watching_changes_nothing(scenario):
-    assert simulate(scenario, recorder=Recorder(50)).entries == simulate(scenario).entries
+    assert simulate(scenario, recorder=Recorder(most_moments=50)).entries == simulate(scenario).entries

@@ -3,7 +3,7 @@
 import pytest
 
 from podqos.errors import InputError
-from podqos.sim.scenario_format.samples import read_samples
+from podqos.sim.scenario_format.shapes import read_samples
 
 MI = 2**20
 PROMETHEUS = b"""{"status": "success", "data": {"resultType": "matrix", "result": [

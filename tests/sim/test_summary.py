@@ -8,7 +8,7 @@ from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import CPUThrottled, ExitedWith, JobEnded, ReplacementFor, ThrottledBy
 from podqos.model.pod import QOSClass
 from podqos.sim.summary import PodWorkload, RepeatedEvictions, summarized
-from report.test_journal_words import KILL, PRESSURE
+from text.test_journal import KILL, PRESSURE
 
 END_US = 100
 OWNER = PodWorkload("ns/web", QOSClass.BURSTABLE, 0)

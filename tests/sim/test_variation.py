@@ -10,7 +10,7 @@ from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
 from podqos.model.quantity import Quantity
 from podqos.reading.scenario_files import load_scenario
-from podqos.sim.sweep import distribution, plan
+from podqos.runs.variations import distribution, plan
 from podqos.sim.variation import Parameter, Variation, parse_varied
 
 MANIFEST = """\
@@ -122,8 +122,8 @@ def test_a_plan_has_every_combination_under_every_seed():
     varied = [parse_varied("phase=0s,5s"), parse_varied("growth=1,2,3")]
     points = list(plan(varied, (0, 1)))
     assert len(points) == 12
-    assert [point.values for point in points[:3]] == [("0s", "1"), ("0s", "1"), ("0s", "2")]
-    assert points[0].assignments[0] == (Parameter("phase"), "0s")
+    assert [tuple(value for _, value in values) for values, _ in points[:3]] == [("0s", "1"), ("0s", "1"), ("0s", "2")]
+    assert points[0][0][0] == (Parameter("phase"), "0s")
 
 
 def test_percentiles_are_figures_that_occurred():

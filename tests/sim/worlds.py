@@ -11,8 +11,16 @@ from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.run import FinishedRun, simulate
-from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
-from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Options, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import (
+    ContainerDemand,
+    Filesystem,
+    MachineSpec,
+    NodeGroup,
+    Options,
+    Scenario,
+    ScenarioWorkload,
+    SystemDemand,
+)
 
 MI, GI = 1 << 20, 1 << 30
 

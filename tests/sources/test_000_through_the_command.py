@@ -33,7 +33,7 @@ def ranked(tmp_path: Path, capsys):
 
     def of(usage: str | None = None) -> str:
         (tmp_path / "pods.yaml").write_text(THREE_PODS)
-        arguments = ["rank", str(tmp_path / "pods.yaml"), "--node-memory", "8Gi"]
+        arguments = ["rank", "-v", str(tmp_path / "pods.yaml"), "--node-memory", "8Gi"]
         if usage is not None:
             (tmp_path / "usage.csv").write_text(f"pod,memory\n{usage}")
             arguments += ["--usage", str(tmp_path / "usage.csv")]

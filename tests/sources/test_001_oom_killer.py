@@ -207,7 +207,7 @@ def ranked(tmp_path, capsys):
         (tmp_path / "pod.yaml").write_text(POD)
         (tmp_path / "usage.csv").write_text("pod,memory\nexample,1Gi\n")
         files = ["-f", str(tmp_path / "pod.yaml"), "--usage", str(tmp_path / "usage.csv")]
-        assert main(["rank", *files, "--node-memory", "10Gi", *options]) == 0
+        assert main(["rank", "-v", *files, "--node-memory", "10Gi", *options]) == 0
         return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
     return of
@@ -220,9 +220,14 @@ def test_rank_shows_what_proc_pid_oom_score_would(ranked):
     assert "100.0 + 900 = 1000.0 10.0Gi 1332" in row
 
 
-def test_the_shown_score_is_of_the_machine_also_where_the_pods_cgroup_runs_out(ranked):
+def test_the_shown_score_is_of_the_machine_also_where_the_pods_cgroup_runs_out(ranked, tmp_path):
     """``oom_score`` in /proc knows no cgroups; only the badness at the kill is of the limit that was hit."""
-    _, row = _table(ranked("--pods-memory", "5Gi"), "CONTAINER CLASS USES SHARE + ADJ = POINTS BADNESS SCORE")
+    file = tmp_path / "kubelet.yaml"
+    file.write_text(
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nkubeReserved: {memory: 5Gi}\n"
+    )
+    lines = ranked("--kubelet-config", str(file))
+    _, row = _table(lines, "CONTAINER CLASS USES SHARE + ADJ = POINTS BADNESS SCORE")
     assert "200.1 + 900 = 1100.1 5.5Gi 1332" in row
 
 

@@ -249,7 +249,7 @@ def _told(capsys, *arguments: object) -> str:
 def _ratios(capsys, *files: object) -> tuple[str, list[str]]:
     """Return the line of headings and the cells of the line about cpu."""
     named = [word for file in files for word in ("-f", file)]
-    lines = _told(capsys, "place", *named, *FOURTEEN).splitlines()
+    lines = _told(capsys, "place", "-v", *named, *FOURTEEN).splitlines()
     at = next(index for index, line in enumerate(lines) if "ALLOCATABLE" in line)
     assert max(map(len, lines[at : at + 4])) <= 80
     return lines[at], re.split(r" {2,}", lines[at + 1])

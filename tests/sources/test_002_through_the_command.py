@@ -460,7 +460,7 @@ def test_best_effort_with_priority_1000000_goes_first_by_tiers_and_later_by_the_
 @pytest.mark.parametrize("policy", ["kubelet", "qos-tiers"])
 def test_rank_lists_every_pair_of_pods_that_it_counts_between_the_orders(run, policy):
     usage = str(PLATFORM.parent / "usage.csv")
-    _, out, _ = run("rank", str(PLATFORM), "--usage", usage, "--node-memory", "64Gi", "--policy", policy)
+    _, out, _ = run("rank", "-v", str(PLATFORM), "--usage", usage, "--node-memory", "64Gi", "--policy", policy)
 
     (count,) = re.findall(r"The orders disagree about (\d+) pairs of pods:", out)
     assert len(re.findall(r"^  the kubelet evicts \S+ before", out, re.MULTILINE)) == int(count) > 0

@@ -350,7 +350,17 @@ def test_other_commands_read_the_node_config_too(podqos, command):
     node = "kubeletArguments:\n  kube-reserved:\n  - memory=memory\n"
     Path("usage.csv").write_text("pod,container,memory\napp,app,100Mi\n")
     growing = ("--growing", "app", "--rate", "1Mi/s") if command == "forecast" else ()
-    options = ("-f", "pod.yaml", "--usage", "usage.csv", "--node-memory", "16Gi", "--config", "node.yaml", *growing)
+    options = (
+        "-f",
+        "pod.yaml",
+        "--usage",
+        "usage.csv",
+        "--node-memory",
+        "16Gi",
+        "--kubelet-config",
+        "node.yaml",
+        *growing,
+    )
     code, _, err = podqos(command, *options, pod=POD, node=node)
     assert code == 2
     assert "node.yaml:2:3: kubeletArguments.kube-reserved: 'memory': quantities must match" in err

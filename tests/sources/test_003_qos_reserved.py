@@ -71,7 +71,7 @@ spec:
     {web}
 """
     (folder / "scenario.yaml").write_text(scenario)
-    assert main(["simulate", "scenario.yaml", "--check", "-o", "jsonl"]) == 0
+    assert main(["simulate", "scenario.yaml", "-o", "jsonl"]) == 0
     entries = map(json.loads, capsys.readouterr().out.splitlines())
     return [entry for entry in entries if entry["kind"] in {"OOMKilled", "Evicting"}]
 
@@ -190,7 +190,7 @@ def test_thresholds_shows_from_what_the_ceilings_are_taken(folder, capsys):
 def test_forecast_knows_that_the_class_is_full_first(folder, capsys):
     _kubelet(folder)
     (folder / "usage.csv").write_text("pod,memory\ndefault/db,1Gi\ndefault/scratch,1Gi\n")
-    figures = ["-f", "pods.yaml", "--usage", "usage.csv", "--node-memory", "16Gi", "--config", "kubelet.yaml"]
+    figures = ["-f", "pods.yaml", "--usage", "usage.csv", "--node-memory", "16Gi", "--kubelet-config", "kubelet.yaml"]
     assert main(["forecast", *figures, "--growing", "scratch", "--rate", "100Mi/s"]) == 0
     assert "The class reaches its limit after 51.2 s" in capsys.readouterr().out
 

@@ -21,7 +21,7 @@ import pytest
 
 from cluster.serving import Server
 from library.test_live_cluster import api_server
-from web.ui.running import LONG, POD, SHORT, VIEWER, Running, eventually, is_gone, running
+from serve.running import LONG, POD, SHORT, VIEWER, Running, eventually, is_gone, running
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src/podqos"
@@ -49,7 +49,7 @@ COMMANDS = {
         "simulate race --html {}/race.html",
         "simulate race --svg {}/race.svg",
         "blast race",
-        "simulate race --vary phase=0s,2s --jobs 1",
+        "simulate race --vary phase=0s,2s",
         "scenario list",
         f"ui {PLATFORM} {USAGE} --html {{}}/page.html",
         "autopsy tests/outputs/inputs/kern.log",
@@ -79,8 +79,8 @@ COMMANDS = {
 EVERY = [(code, command) for code, commands in COMMANDS.items() for command in commands]
 RUN = """
 import contextlib, io, json, sys
-from podqos.library import simulation
-simulation.built_viewer = lambda: sys.argv[1]
+from podqos.reading import built_page
+built_page.built_viewer = lambda: sys.argv[1]
 from podqos.cli.main import main
 for command in json.loads(sys.argv[2]):
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
@@ -169,7 +169,7 @@ def test_a_server_that_is_killed_takes_its_workers_with_it_where_the_kernel_does
 # ---- what is written ---------------------------------------------------------------------------------------------
 
 # Packages and modules that only Linux runs, or that are loaded after it was asked for.
-LINUX_ONLY = ("host/", "guard/", "cli/node/", "library/rehearsal.py")
+LINUX_ONLY = ("host/", "guard/", "cli/node/", "rehearsal.py")
 UNIX_MODULES = "fcntl resource pwd grp termios tty pty syslog uvloop inotify_simple jeepney".split()  # noqa: SIM905
 
 

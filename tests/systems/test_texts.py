@@ -13,8 +13,8 @@ import pytest
 from podqos.cli.main import main
 from podqos.cluster.tls import _as_file
 from podqos.objects.scopes import is_within, scope_of
+from podqos.questions.check_formats import uri
 from podqos.reading.paths import begins_with_drive, has_folder, relative, with_slashes
-from podqos.report.check.sarif import uri
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCIDENTAL = (ROOT / "scenarios/content-platform/accidental/article-service.yaml").read_text(encoding="utf-8")

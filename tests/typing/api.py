@@ -9,12 +9,10 @@ from podqos import (
     AdmissionList,
     Assumption,
     CpuReport,
-    ExplainOptions,
     Explanation,
     Kubelet,
     Objects,
     PlacementReport,
-    PlaceOptions,
     Pod,
     PolicyReport,
     Problem,
@@ -67,8 +65,8 @@ def objects(*paths: str) -> tuple[Objects, list[Problem]]:
 
 
 def explained(found: Objects, kubelet: Kubelet) -> tuple[tuple[Explanation, ...], tuple[Assumption, ...]]:
-    """Options are one value; answers carry what they assume."""
-    answer = explain(found, ExplainOptions(node_memory_bytes=64 << 30, kubelet=kubelet, profile=parse_version("1.30")))
+    """Options are keywords; answers carry what they assume."""
+    answer = explain(found, node_memory_bytes=64 << 30, kubelet=kubelet, profile=parse_version("1.30"))
     return answer.items, answer.assumptions
 
 
@@ -80,7 +78,7 @@ def listed(found: Objects) -> tuple[Explanation, tuple[Explanation, ...], list[s
 
 def judged(found: Objects) -> tuple[PolicyReport, list[str]]:
     """Policies are among the objects; an answer says which of them are refused, and why."""
-    report = judge_policies(found, today=date(2026, 11, 16), inject=["istio"])
+    report = judge_policies(found, today=date(2026, 11, 16))
     return report, [each.message for item in report.items for each in item.violations if each.exemption is None]
 
 
@@ -92,7 +90,7 @@ def admitted(found: Objects) -> AdmissionList:
 def placed(found: Objects) -> PlacementReport:
     """Nodes are counted, or among the objects."""
     capacity = {"cpu": Quantity.parse("8"), "memory": Quantity.parse("32Gi")}
-    return place(found, PlaceOptions(node_count=3, node_capacity=capacity, budgets={"cpu": Fraction(3)}))
+    return place(found, node_count=3, node_capacity=capacity, budgets={"cpu": Fraction(3)})
 
 
 def divided(found: Objects) -> CpuReport:

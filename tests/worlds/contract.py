@@ -11,37 +11,33 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.agent.agent import handle, start
-from podqos.agent.commands import (
+from podqos.agent.driver import Driver, World
+from podqos.agent.journal import Entry
+from podqos.agent.port import (
     Command,
+    ContainerExited,
+    ContainerStarted,
     CreateCgroup,
+    Event,
     HoldPod,
     KillContainer,
     MemoryLevel,
+    MemoryNotified,
+    PodBound,
+    PodCleanedUp,
+    PodStarted,
+    PodStopped,
     PreemptPod,
     RemoveCgroup,
     StartContainer,
     StartPod,
     StopPod,
     WatchMemory,
-)
-from podqos.agent.driver import Driver, World
-from podqos.agent.events import (
-    ContainerExited,
-    ContainerStarted,
-    Event,
-    MemoryNotified,
-    PodBound,
-    PodCleanedUp,
-    PodStarted,
-    PodStopped,
     Woken,
 )
-from podqos.agent.journal import Entry
 from podqos.agent.state import AgentConfig, MemoryNotification
-from podqos.eviction.commands import CleanUpNode, EvictPod, ReclaimTarget
-from podqos.eviction.manager import configure
-from podqos.eviction.observation import observe
-from podqos.eviction.signals import CleanUp, Layout, Signal
+from podqos.eviction.manager import CleanUpNode, EvictPod, ReclaimTarget, configure
+from podqos.eviction.signals import CleanUp, Layout, Signal, observe
 from podqos.eviction.thresholds import Threshold, ThresholdValue
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod

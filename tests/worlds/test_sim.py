@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eviction.nodes import pod
-from podqos.agent.events import ContainerExited, MemoryNotified
+from podqos.agent.port import ContainerExited, MemoryNotified
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST
 from podqos.model.quantity import ZERO

@@ -2,7 +2,7 @@
 // words. Its types are made from the schemas (types.js).
 
 import { bare } from "./format";
-import type { AutopsyPage, BlastRadius, RunView, Session } from "./schema";
+import type { Autopsy, BlastRadius, RunView, Session } from "./schema";
 
 /** The data of a saved page. */
 export interface Saved {
@@ -21,7 +21,7 @@ export interface SavedApp {
   app: Saved;
 }
 
-export type Data = RunView | BlastRadius | AutopsyPage | SavedApp;
+export type Data = RunView | BlastRadius | Autopsy | SavedApp;
 
 /** Read the data embedded in the page; null if there is none. */
 export function readData(): Data | null {
@@ -37,8 +37,8 @@ export function isApp(data: Data): data is SavedApp {
   return "app" in data;
 }
 
-export function isAutopsy(data: Data): data is AutopsyPage {
-  return data.kind === "AutopsyPage";
+export function isAutopsy(data: Data): data is Autopsy {
+  return data.kind === "Autopsy";
 }
 
 const taken = new WeakMap<RunView, ReadonlySet<string>>();

@@ -5,11 +5,14 @@ import { rankingLayout } from "../src/app/autopsy/rankingLayout";
 import type { RankedRow, TreeRow } from "../src/schema";
 
 function row(used: number | null, added = 0, mark = ""): RankedRow {
-  return { name: "p", cells: [], mark, used, added, standing: "", behind: "" };
+  const unknown = { pid: null, oomScoreAdj: null, badness: null, swapBytes: null };
+  const ofPod = { priority: null, request: null, overRequest: null, usageFrom: null, qosClass: null };
+  const place = { beforeNextBy: null, logPlace: null, isAtLeast: false, standing: "", behind: "" };
+  return { ...unknown, ...ofPod, ...place, name: "p", cells: [], mark, used, added };
 }
 
 function bar(given: Partial<TreeRow>): TreeRow {
-  const nothing = { usedBytes: null, limitBytes: null, peakBytes: null, mark: "" };
+  const nothing = { usedBytes: null, limitBytes: null, mark: "" };
   return { depth: 0, kind: "process", name: "p", parts: [], ...nothing, ...given };
 }
 
@@ -33,17 +36,15 @@ test("a pod that is spared is not the victim", () => {
   assert.equal(rankingLayout([row(10, 0, "critical"), row(5, 0, "evicted")]).line, 0.5);
 });
 
-test("bars of the memory end at limit or peak, whichever is further", () => {
+test("bars of the memory end at the limit", () => {
   const part = { kind: "anon", name: "anonymous memory", bytes: 50 };
-  const cgroup = bar({ kind: "cgroup", parts: [part], limitBytes: 80, peakBytes: 100 });
+  const cgroup = bar({ kind: "cgroup", parts: [part], limitBytes: 80 });
   const layout = memoryLayout([cgroup, bar({})]);
-  assert.deepEqual(layout?.bars[0], { parts: [{ kind: "anon", share: 0.5 }], limit: 0.8, peak: 1 });
+  assert.deepEqual(layout?.bars[0], { parts: [{ kind: "anon", share: 0.625 }], limit: 1 });
   assert.equal(layout?.limitName, "limit");
   assert.deepEqual(layout?.kinds, [["anon", "anonymous"]]);
 });
 
-test("a peak that is not above what is used has no mark, and without figures there is no picture", () => {
-  const part = { kind: "anon", name: "anonymous memory", bytes: 50 };
-  assert.equal(memoryLayout([bar({ parts: [part], peakBytes: 50 })])?.hasPeaks, false);
+test("without figures there is no picture", () => {
   assert.equal(memoryLayout([bar({})]), null);
 });

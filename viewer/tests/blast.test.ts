@@ -3,15 +3,15 @@ import { test } from "node:test";
 import { NOTHING, POD, advance, layoutOf, matrixOf, near, scrolledTo, step } from "../src/app/blast/layout";
 import { leaksOf, ratesOf, sorted, taken, together } from "../src/app/blast/model";
 import { timelineOf, victimsOf } from "../src/app/blast/timeline";
-import type { Blast, BlastRadius, Death } from "../src/schema";
+import type { Blast, BlastRadius, BlastDeath } from "../src/schema";
 
 const MEASURES = { width: (text: string) => text.length * 8, lines: () => 1 };
 
-function death(pod: string, afterSeconds: number, by = "kubelet"): Death {
-  return { pod, afterSeconds, by, cause: "memory.available", qosClass: "BestEffort" } as Death;
+function death(pod: string, afterSeconds: number, by = "kubelet"): BlastDeath {
+  return { pod, afterSeconds, by, cause: "memory.available", qosClass: "BestEffort" } as BlastDeath;
 }
 
-function leak(pod: string, others: readonly Death[], rate = 1, end: Death | null = null): Blast {
+function leak(pod: string, others: readonly BlastDeath[], rate = 1, end: BlastDeath | null = null): Blast {
   const known = { node: "n", container: "c", qosClass: "Burstable", rateBytesPerSecond: rate };
   return { ...known, pod, others, end } as Blast;
 }

@@ -24,11 +24,11 @@ from podqos.admission.pod_validation import validate_pod
 from podqos.admission.policies import Policies
 from podqos.admission.refusal import Refusal, invalid_pod
 from podqos.admission.resize_node import KnownNodes, with_declared_features, within_allocatable
+from podqos.amounts import mebibytes
 from podqos.model.pod import Container, Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY, QOS_RESOURCES, ResourceList, ResourceRequirements
 from podqos.qos.classes import classify
-from podqos.wording import mebibytes
 
 Errors = Iterator[FieldError]
 

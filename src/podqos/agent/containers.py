@@ -1,15 +1,26 @@
-"""The life of a pod's containers: the order in which they start, and what happens when one ends.
+"""The life of a pod's containers: the order in which they start, and what happens when one ends or fails a probe.
 
 Init containers run one after the other and must succeed; sidecars among them keep running; then the regular containers
 run side by side. Containers that end are restarted according to the pod's ``restartPolicy``: first immediately, then
 after 10 s, 20 s … 300 s, counted from the end; 10 minutes of running reset that. When no regular container is left to
-run, the pod is finished. A restart rule may restart the whole pod (``restart_rules``): all other containers are killed
-without a grace period, then all start as at the beginning, without back-off.
+run, the pod is finished. A restart happens when it is due; upstream's own timers may be later.
 
-Sources: Kubernetes v1.36 pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions, doBackOff),
-kuberuntime_container.go (computeInitContainerActions), pkg/kubelet/container/helpers.go (ShouldContainerBeRestarted),
-client-go/util/flowcontrol/backoff.go (IsInBackOffSince, Next), pkg/kubelet/kubelet.go (newCrashLoopBackOff).
-A restart happens when it is due; upstream's own timers may be later.
+*Restart rules* match exit codes, and the first match counts: it restarts the container whatever the policy says, or the
+whole pod (KEP-5307, since 1.35; KEP-5532, since 1.36): all other containers are killed without a grace period, then all
+start as at the beginning, without back-off. Before that, only the pod has a policy; the default is ``Always``.
+
+*Probes*: only as many equal answers in a row as the threshold says change the result. After a failed liveness probe,
+and after either result of a startup probe, the worker waits for a new container. The count of equal answers survives a
+restart of the container. The kubelet kills and restarts an unhealthy container in one go, so that its back-off is
+checked against the end of the run *before* this one: the first time there is none and the container restarts at once,
+without starting a back-off. Only if the time since that earlier end is shorter than the back-off does the container
+wait, from now on like any other that has ended. When probes run is up to the world.
+
+Source: Kubernetes v1.36 pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions, SyncPod, doBackOff),
+kuberuntime_container.go (computeInitContainerActions, setTerminationGracePeriod, killContainer), pkg/kubelet/container/
+helpers.go (ShouldContainerBeRestarted), client-go/util/flowcontrol/backoff.go (IsInBackOffSince, Next),
+pkg/kubelet/kubelet.go (newCrashLoopBackOff), prober/worker.go (newWorker, doProbe), status/status_manager.go
+(SetContainerReadiness); v1.37.0-rc.1 pkg/api/v1/pod/util.go (ContainerShouldRestart, FindMatchingContainerRestartRule).
 """
 
 from __future__ import annotations
@@ -17,17 +28,24 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.agent.commands import ContainerPlan, KillContainer, StartContainer
-from podqos.agent.events import ContainerExited, Remembered
 from podqos.agent.journal import Kind
-from podqos.agent.reasons import ExitedWith, RestartedAfter
-from podqos.agent.restart_rules import container_of, is_restarted, restarts_all
-from podqos.agent.state import ContainerRecord, ContainerStage, Phase, PodRecord, Restart, Role, Stage
-from podqos.agent.turn import Turn
-from podqos.agent.unhealthy import FIRST_BACK_OFF_SECONDS, FORGOTTEN_AFTER_US, next_back_off, restarts
-from podqos.model.pod import Pod
+from podqos.agent.port import (
+    ContainerExited,
+    ContainerPlan,
+    KillContainer,
+    ProbeFailed,
+    ReadinessChanged,
+    Remembered,
+    StartContainer,
+)
+from podqos.agent.reasons import ExitedWith, ProbeKind, Readiness, RestartedAfter
+from podqos.agent.shutdown import grace_seconds_of
+from podqos.agent.state import ContainerRecord, ContainerStage, Phase, PodRecord, Restart, Role, Stage, Turn
+from podqos.model.pod import RESTART_ALL_CONTAINERS, Container, Pod, Probe
+from podqos.model.profile import Profile
 from podqos.model.time_units import SECOND_US
 
 _ALIVE = (ContainerStage.STARTING, ContainerStage.RUNNING)
@@ -149,7 +167,7 @@ def exited(turn: Turn, event: ContainerExited) -> Phase | None:
     if record.is_restarting:
         _go_on_restarting(turn, _with(record, index, ended))
         return None
-    if running.is_unhealthy and restarts(record.pod, container_of(record.pod, ended), turn.config.profile):
+    if running.is_unhealthy and is_restarted(record.pod, ended, turn.config.profile, failed_probe=True):
         _restart_unhealthy(turn, record, index, running, replace(ended, is_unhealthy=False))
         return None
     if restarts_all(record.pod, ended, turn.config.profile):
@@ -179,7 +197,7 @@ def _exit(turn: Turn, record: PodRecord, ended: ContainerRecord, event: Containe
         restarts=record.stage in {Stage.STARTING, Stage.RUNNING}
         and (
             (record.is_restarting and ended.role is not Role.EPHEMERAL)
-            or (ended.is_unhealthy and restarts(record.pod, container_of(record.pod, ended), profile))
+            or (ended.is_unhealthy and is_restarted(record.pod, ended, profile, failed_probe=True))
             or restarts_all(record.pod, ended, profile)
             or is_restarted(record.pod, ended, profile)
         ),
@@ -218,9 +236,9 @@ def _restart_unhealthy(
 
 def _put_off(turn: Turn, record: PodRecord, index: int, ended: ContainerRecord, finished_us: int) -> None:
     """Restart a container now, or when its back-off is over."""
-    is_stable = finished_us - ended.restarted_us > FORGOTTEN_AFTER_US
+    is_stable = finished_us - ended.restarted_us > _FORGOTTEN_AFTER_US
     if not ended.back_off_seconds or is_stable:
-        first = min(FIRST_BACK_OFF_SECONDS, turn.config.longest_back_off_seconds)
+        first = min(_FIRST_BACK_OFF_SECONDS, turn.config.longest_back_off_seconds)
         _restart(turn, record, index, replace(ended, back_off_seconds=first, waited_seconds=0))
         return
     due_us = max(turn.now_us, finished_us + ended.back_off_seconds * SECOND_US)
@@ -317,3 +335,141 @@ def _index(record: PodRecord, name: str) -> int | None:
 def _with(record: PodRecord, index: int, container: ContainerRecord) -> PodRecord:
     containers = record.containers
     return replace(record, containers=(*containers[:index], container, *containers[index + 1 :]))
+
+
+_RESTART = "Restart"
+
+
+def restarts_all(pod: Pod, ended: ContainerRecord, profile: Profile) -> bool:
+    """Whether a rule restarts the whole pod."""
+    if not profile.restart_all_containers:
+        return False
+    return _matching_action(container_of(pod, ended), ended.exit_code) == RESTART_ALL_CONTAINERS
+
+
+def is_restarted(pod: Pod, ended: ContainerRecord, profile: Profile, *, failed_probe: bool = False) -> bool:
+    """Whether a container that ended is restarted by itself; if a probe has failed, its exit code does not matter."""
+    match ended.role:
+        case Role.SIDECAR:
+            return True
+        case Role.EPHEMERAL:
+            return False
+        case Role.INIT if ended.exit_code == 0:
+            return False
+    policy = pod.spec.restart_policy or "Always"
+    container = container_of(pod, ended)
+    if container.restart_policy is not None and profile.container_restart_rules:
+        if not failed_probe and _matching_action(container, ended.exit_code) == _RESTART:
+            return True
+        policy = container.restart_policy
+    # For a failed init container, Always and OnFailure are the same.
+    return policy == "Always" or (policy == "OnFailure" and (failed_probe or ended.exit_code != 0))
+
+
+def _matching_action(container: Container, exit_code: int) -> str:
+    """Return the action of the first rule that matches an exit code; empty if none does."""
+    for rule in container.restart_policy_rules:
+        codes = rule.exit_codes
+        if codes is not None and (exit_code in codes.values) == (codes.operator == "In"):
+            return rule.action
+    return ""
+
+
+def container_of(pod: Pod, ended: ContainerRecord) -> Container:
+    """Return a container as its pod declares it."""
+    every = (*pod.spec.containers, *pod.spec.init_containers, *pod.spec.ephemeral_containers)
+    return next(container for container in every if container.name == ended.plan.name)
+
+
+_FIRST_BACK_OFF_SECONDS = 10
+_FORGOTTEN_AFTER_US = 600 * SECOND_US
+"""How long a container has to run before its back-off begins anew."""
+
+
+def kill_unhealthy(turn: Turn, event: ProbeFailed) -> None:
+    """Kill a container whose liveness or startup probe failed too often."""
+    record = turn.state.pods.get(event.uid)
+    container = None if record is None else record.container(event.container)
+    if record is None or container is None or record.stage is not Stage.RUNNING:
+        return
+    if container.stage is not ContainerStage.RUNNING or container.is_unhealthy or record.is_restarting:
+        return
+    turn.note(Kind.UNHEALTHY, pod=record.pod.key, container=event.container, because=event.because)
+    turn.put(record.with_container(replace(container, is_unhealthy=True)))
+    turn.ask(KillContainer(record.pod, event.container, event.because.grace_period_seconds))
+
+
+def readiness(turn: Turn, event: ReadinessChanged) -> None:
+    """Record whether a container is ready."""
+    record = turn.state.pods.get(event.uid)
+    container = None if record is None else record.container(event.container)
+    if record is None or container is None or container.is_unready is not event.ready:
+        return
+    turn.put(record.with_container(replace(container, is_unready=not event.ready)))
+    if event.is_news:
+        because = Readiness(event.ready, event.because)
+        turn.note(Kind.READINESS_CHANGED, pod=record.pod.key, container=event.container, because=because)
+
+
+def grace_seconds(pod: Pod, probe: Probe) -> int:
+    """Return how long a container has to stop if a probe fails: the probe's own period, or that of its pod.
+
+    The kubelet's least is part of stopping it (``shutdown``).
+    """
+    if probe.termination_grace_period_seconds is not None:
+        return probe.termination_grace_period_seconds
+    return grace_seconds_of(pod)
+
+
+def next_back_off(container: ContainerRecord, earlier_us: int | None, now_us: int, longest: int) -> int | None:
+    """Return the back-off in seconds after which the run that begins now may be restarted; None: it has to wait.
+
+    ``earlier_us`` is the end of the run before the one that was killed.
+    """
+    if earlier_us is None:
+        return container.back_off_seconds
+    is_stable = earlier_us - container.restarted_us > _FORGOTTEN_AFTER_US
+    if not container.back_off_seconds or is_stable:
+        return min(_FIRST_BACK_OFF_SECONDS, longest)
+    if now_us - earlier_us < container.back_off_seconds * SECOND_US:
+        return None
+    return min(2 * container.back_off_seconds, longest)
+
+
+class ProbeWorker(Struct, frozen=True, gc=False):
+    """The state of one probe of one container."""
+
+    kind: ProbeKind
+    probe: Probe
+    """With the API's defaults."""
+    result: bool | None = None
+    """What the kubelet acts on; None if unknown."""
+    last: bool | None = None
+    """The last answer."""
+    in_a_row: int = 0
+    """How often it was the same."""
+    is_on_hold: bool = False
+    """Whether it waits for a new container."""
+
+    def renewed(self) -> ProbeWorker:
+        """Return it for a new container: not ready, alive, not started."""
+        return replace(self, result=_INITIAL[self.kind], is_on_hold=False)
+
+    def passed(self) -> ProbeWorker:
+        """Return it for a container that has run for long and has always answered."""
+        is_over = self.kind is ProbeKind.STARTUP
+        return replace(self, result=True, last=True, in_a_row=self.probe.success_threshold, is_on_hold=is_over)
+
+    def answered(self, *, good: bool) -> ProbeWorker:
+        """Return it after an answer."""
+        in_a_row = self.in_a_row + 1 if self.last is good else 1
+        after = replace(self, last=good, in_a_row=in_a_row)
+        if in_a_row < (self.probe.success_threshold if good else self.probe.failure_threshold):
+            return after
+        after = replace(after, result=good)
+        if self.kind is ProbeKind.STARTUP or (self.kind is ProbeKind.LIVENESS and not good):
+            return replace(after, is_on_hold=True, in_a_row=0)
+        return after
+
+
+_INITIAL = {ProbeKind.LIVENESS: True, ProbeKind.READINESS: False, ProbeKind.STARTUP: None}

@@ -26,11 +26,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from podqos.agent.agent import handle, idle_until_us, is_idle, skip_idle_passes, start
-from podqos.agent.commands import Command, LookAtNode
-from podqos.agent.events import Event, Observed
 from podqos.agent.journal import Entry
+from podqos.agent.port import Command, Event, LookAtNode, Observed
 from podqos.agent.state import AgentConfig, AgentState, AgentStep
-from podqos.eviction.observation import observe
+from podqos.eviction.signals import observe
 from podqos.model.stats import Summary
 
 

@@ -70,9 +70,6 @@ class Kind(StrEnum):
     """A CronJob did not create a Job that was due."""
     JOB_COMPLETE = "JobComplete"
     JOB_FAILED = "JobFailed"
-    SUSPENDED = "Suspended"
-    """A user suspended a Job or CronJob."""
-    RESUMED = "Resumed"
     JOB_DELETED = "JobDeleted"
     """A controller deleted a Job that had ended, or that another takes the place of."""
     REFUSED = "Refused"
@@ -86,8 +83,6 @@ class Kind(StrEnum):
     """The wanted number of pods of a workload or of one of its ReplicaSets changed."""
     ROLLED_OUT = "RolledOut"
     """All pods of a workload are of the newest revision and available."""
-    ROLLOUT_STALLED = "RolloutStalled"
-    """A Deployment made no progress for its deadline."""
     WATCHING = "Watching"
     """The guard started watching, changed its mode, or stopped."""
     REPORTED = "Reported"
@@ -119,6 +114,11 @@ class Entry(Struct, frozen=True, gc=False, omit_defaults=True):
     container: str | None = None
     by: By | None = None
     because: Because | None = None
+
+
+def is_kill(entry: Entry) -> bool:
+    """Whether a pod was evicted or a container killed."""
+    return entry.kind in {Kind.EVICTED, Kind.OOM_KILLED}
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")

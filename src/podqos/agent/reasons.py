@@ -10,8 +10,8 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from podqos.eviction.admission import AdmissionRule
-from podqos.eviction.local_storage import LocalStorageLimit
+from podqos.eviction.manager import AdmissionRule
+from podqos.eviction.pods import LocalStorageLimit
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import CleanUp, NodeCondition, RankKey, Signal
 from podqos.model.pod import QOSClass
@@ -197,8 +197,6 @@ class OverloadCause(StrEnum):
     CPU = "cpu"
     """It uses all the CPU that its workers can."""
     WORKERS = "workers"
-    CALLS = "calls"
-    """Its workers wait for another service, or calls to it fail."""
     NOT_READY = "notReady"
     """It has no ready pod."""
     NODE_LOST = "nodeLost"
@@ -217,8 +215,6 @@ class ServiceOverload(Reason, frozen=True):
     waiting: int = 0
     """Requests in the queues of its pods."""
     cause: OverloadCause | None = None
-    limit: str = ""
-    """The service that it waits for."""
 
 
 class OOMLevel(StrEnum):
@@ -375,15 +371,6 @@ class JobEnded(Reason, frozen=True):
     restarts: int = 0
     """The container restarts that reached the back-off limit, with ``restartPolicy: OnFailure``."""
     active_deadline_seconds: int | None = None
-    succeeded_indexes: str = ""
-    failed_indexes: str = ""
-    rule: int | None = None
-    """The rule of the pod failure policy or of the success policy that decided."""
-    pod: str = ""
-    """The pod that matched the rule of the pod failure policy."""
-    container: str = ""
-    exit_code: int | None = None
-    condition: str = ""
 
 
 class DeletedWithJob(Reason, frozen=True):
@@ -392,15 +379,7 @@ class DeletedWithJob(Reason, frozen=True):
     job: str
     """``namespace/name``."""
     reason: str
-    """The reason for which the Job ended; or Suspended, Surplus, TTLExpired, HistoryLimit, Replaced."""
-
-
-class SuspendedWorkload(Reason, frozen=True):
-    """The Job or CronJob that was suspended or resumed."""
-
-    workload: str
-    """``namespace/name``."""
-    kind: str
+    """The reason for which the Job ended; or Surplus, Replaced."""
 
 
 class CronJobDue(Reason, frozen=True):
@@ -420,10 +399,9 @@ class CronJobSkipped(Reason, frozen=True):
 
     cron_job: str
     reason: str
-    """JobAlreadyActive or MissSchedule, as in the event of the CronJob."""
+    """JobAlreadyActive, as in the event of the CronJob."""
     scheduled: str
     active: tuple[str, ...] = ()
-    starting_deadline_seconds: int | None = None
 
 
 class NodeUnreachable(Reason, frozen=True):
@@ -468,19 +446,6 @@ class ScaledFromTo(Reason, frozen=True):
     """The ReplicaSet that a Deployment scales; empty if the workload itself is scaled."""
     is_new: bool = False
     """Whether its template is the Deployment's."""
-
-
-class ProgressDeadlineExceeded(Reason, frozen=True):
-    """For how long a Deployment made no progress."""
-
-    workload: str
-    """``namespace/name``."""
-    revision: int
-    seconds: int
-    updated: int
-    """How many of its pods have the newest template."""
-    available: int
-    replicas: int
 
 
 class AutoscalerDecision(Reason, frozen=True, kw_only=True):
@@ -577,7 +542,7 @@ class PodSaving(Struct, frozen=True, gc=False, rename="camel", omit_defaults=Tru
     """A change with which a pod would not have been evicted at that moment."""
 
     change: str
-    """``survival.counterfactual.PodChange``."""
+    """``orders.pod_changes.PodChange``."""
     resource: str
     amount: int | None = None
     container: str | None = None
@@ -627,14 +592,12 @@ Because = (
     | AutoscalerDecision
     | JobEnded
     | DeletedWithJob
-    | SuspendedWorkload
     | CronJobDue
     | CronJobSkipped
     | NodeUnreachable
     | SupersededIn
     | RolloutOf
     | ScaledFromTo
-    | ProgressDeadlineExceeded
     | NoPlace
     | GuardMode
     | EvictionReport

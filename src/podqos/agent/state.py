@@ -10,6 +10,9 @@ The eviction loop is always in exactly one of these phases::
                                         on the fast path at once
 
 All values are frozen: a state can be kept, compared and gone back to.
+
+``PodPlans`` keeps what pods get on a node, by their spec: replicas only differ in their names. ``Turn`` handles one
+event, and is the only place where state changes.
 """
 
 from __future__ import annotations
@@ -20,18 +23,94 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.agent.commands import Command, ContainerPlan
-from podqos.agent.events import PodBound, PodDeleted
-from podqos.agent.journal import Entry
-from podqos.agent.pod_plans import PodPlan, PodPlans
-from podqos.eviction.commands import EvictPod
-from podqos.eviction.manager import ManagerConfig, ManagerState, Pass
-from podqos.model.pod import Pod
+from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.port import Command, ContainerPlan, PodBound, PodDeleted
+from podqos.agent.reasons import Because, Promised
+from podqos.eviction.manager import EvictPod, ManagerConfig, ManagerState, Pass
+from podqos.model.effective import pod_requests
+from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import ResourceList
-from podqos.qos.cgroup import Cgroup
+from podqos.placement.pods import counted
+from podqos.qos.cgroup import Cgroup, CgroupContent, cgroup_contents, tier_cgroups
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.qos.cgroup_tiers import TierRequests
+from podqos.qos.cgroup_tiers import TierRequests, tier_requests
+from podqos.qos.classes import qos_class_of
+from podqos.qos.oom import OOMScore, oom_scores
+
+_MOST_KEPT = 10_000
+
+
+class PodPlan(Struct, frozen=True):
+    """What all pods with a spec get."""
+
+    pod: Pod
+    """One of them: while it is referenced, no other spec can have its id in memory."""
+    qos_class: QOSClass
+    requests: Mapping[str, int]
+    """Millicores for CPU, whole units for everything else."""
+    tier: TierRequests
+    """What it adds to the cgroup of its class."""
+    contents: tuple[CgroupContent, ...]
+    scores: tuple[OOMScore, ...]
+    promised: Promised
+
+
+class PodPlans:
+    """The plans for one kind of node."""
+
+    def __init__(self, cgroups: CgroupSettings, profile: Profile, allocatable: ResourceList) -> None:
+        self._cgroups = cgroups
+        self._profile = profile
+        self.allocatable: Mapping[str, int] = counted(allocatable)
+        """What pods may request in total, in the units of ``PodPlan.requests``."""
+        self._pods: dict[tuple[int, int, int], PodPlan] = {}
+        self._tiers: dict[TierRequests, tuple[Cgroup, ...]] = {}
+        self._changed: dict[tuple[TierRequests, TierRequests], tuple[Cgroup, ...]] = {}
+
+    def of(self, pod: Pod) -> PodPlan:
+        """Return what a pod gets."""
+        # Everything about a pod that matters here; labels and names do not.
+        key = id(pod.spec), id(pod.metadata.annotations), id(pod.status)
+        plan = self._pods.get(key)
+        if plan is None:
+            if len(self._pods) >= _MOST_KEPT:
+                self._pods.clear()
+            plan = self._pods[key] = self._plan(pod)
+        return plan
+
+    def changed_tiers(self, before: TierRequests, after: TierRequests) -> tuple[Cgroup, ...]:
+        """Return the class cgroups that change with the total of requests."""
+        known = self._changed.get((before, after))
+        if known is None:
+            if len(self._changed) >= _MOST_KEPT:
+                self._changed.clear()
+            old, new = self._tiers_of(before), self._tiers_of(after)
+            known = self._changed[before, after] = tuple(cgroup for cgroup in new if cgroup not in old)
+        return known
+
+    def _tiers_of(self, requests: TierRequests) -> tuple[Cgroup, ...]:
+        known = self._tiers.get(requests)
+        if known is None:
+            if len(self._tiers) >= _MOST_KEPT:
+                self._tiers.clear()
+            known = self._tiers[requests] = tier_cgroups(requests, self._cgroups, self._profile)
+        return known
+
+    def _plan(self, pod: Pod) -> PodPlan:
+        cgroups, profile = self._cgroups, self._profile
+        qos_class = qos_class_of(pod, profile)
+        scores = oom_scores(pod, qos_class, cgroups.node_memory_bytes, profile)
+        return PodPlan(
+            pod,
+            qos_class,
+            counted(pod_requests(pod, pod_level=profile.pod_level_resources)),
+            tier_requests((pod,), profile),
+            cgroup_contents(pod, qos_class, cgroups, profile),
+            scores,
+            Promised(qos_class, {score.container: score.value for score in scores}),
+        )
+
 
 DEFAULT_MAX_PODS = 110
 LONGEST_BACK_OFF_SECONDS = 300
@@ -328,3 +407,44 @@ class AgentStep(Struct, frozen=True, gc=False):
     state: AgentState
     commands: tuple[Command, ...] = ()
     entries: tuple[Entry, ...] = ()
+
+
+class Turn:
+    """What the agent knows and has decided so far while handling one event."""
+
+    __slots__ = ("_commands", "_entries", "config", "now_us", "state")
+
+    def __init__(self, config: AgentConfig, state: AgentState, now_us: int) -> None:
+        self.config = config
+        self.state = state
+        self.now_us = now_us
+        self._commands: list[Command] = []
+        self._entries: list[Entry] = []
+
+    def change(self, **fields: object) -> None:
+        """Change the agent's state."""
+        self.state = replace(self.state, **fields)
+
+    def put(self, record: PodRecord) -> None:
+        """Store a pod's new state."""
+        self.change(pods={**self.state.pods, record.pod.metadata.uid: record})
+
+    def ask(self, *commands: Command) -> None:
+        """Issue a command to the world."""
+        self._commands += commands
+
+    def note(
+        self,
+        kind: Kind,
+        *,
+        pod: str | None = None,
+        container: str | None = None,
+        because: Because | None = None,
+        by: By | None = By.KUBELET,
+    ) -> None:
+        """Write a journal entry; ``by`` is None for what happened by itself."""
+        self._entries.append(Entry(self.now_us, self.config.node, kind, pod, container, by, because))
+
+    def step(self) -> AgentStep:
+        """Return the result of the event."""
+        return AgentStep(self.state, tuple(self._commands), tuple(self._entries))

@@ -18,4 +18,4 @@ def about() -> Iterator[str]:
     known = f"{version_text(OLDEST)} to {version_text(NEWEST)}"
     yield f"Kubernetes: {LATEST.version_text} by default, {known} with --kubernetes-version"
     yield f"Python: {sys.version.partition(' ')[0]} on {sys.platform}"
-    yield f"page: {'built' if (files('podqos.report') / 'viewer.html').is_file() else 'not built'}"
+    yield f"page: {'built' if (files('podqos.page') / 'viewer.html').is_file() else 'not built'}"

@@ -50,6 +50,7 @@ GROUPS = {
     "Other": {
         "demo": ("demo", "guided tour: eight services, an incident, the fix; no cluster"),
         "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
+        "schema": ("schema", "JSON Schema of what a command prints, or of a file"),
         "completion": ("completion", "shell completion for bash, zsh and fish"),
         "help": ("help", "help for a command"),
     },

@@ -25,13 +25,20 @@ from podqos.admission.resize import resize
 from podqos.admission.tolerations import with_daemon_set_tolerations, with_memory_pressure_toleration
 from podqos.admission.workload_validation import workload_refusal
 from podqos.errors import InputError, InvalidConfiguration, InvalidQuantity
-from podqos.eviction import admission as kubelet_admission
-from podqos.eviction.commands import CleanUpNode, Command, EvictPod
-from podqos.eviction.manager import ManagerConfig, ManagerState, Pass, after_clean_up, synchronize
+from podqos.eviction import manager
+from podqos.eviction.manager import (
+    CleanUpNode,
+    Command,
+    EvictPod,
+    ManagerConfig,
+    ManagerState,
+    Pass,
+    after_clean_up,
+    synchronize,
+)
 from podqos.eviction.messages import PHASE, REASON
-from podqos.eviction.observation import observe
 from podqos.eviction.ranking import Ranking, rank
-from podqos.eviction.signals import CleanUp, Signal, layout_of
+from podqos.eviction.signals import CleanUp, Signal, layout_of, observe
 from podqos.eviction.thresholds import Threshold, ThresholdValue, derive_containerfs, parse_thresholds
 from podqos.manifest.decode import convert
 from podqos.manifest.kinds import POD_HOLDERS
@@ -47,17 +54,11 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
 from podqos.model.stats import PodStats, Summary
 from podqos.placement.allocatable import node_allocatable
-from podqos.placement.budgets import Budgets
-from podqos.placement.choosing import OneByOne
-from podqos.placement.demand import Amounts, is_scalar
-from podqos.placement.filters import SchedulerCluster, static_reasons
-from podqos.placement.fit import insufficient
-from podqos.placement.node_state import SchedulerNode
-from podqos.placement.outcome import Status, refusal
-from podqos.placement.pod_affinity import Namespaces
-from podqos.placement.pod_view import PodView, Shape, Views
-from podqos.placement.preemption import Candidate, Preemption
+from podqos.placement.filters import Namespaces, SchedulerCluster, insufficient, static_reasons
+from podqos.placement.place import Status, refusal
+from podqos.placement.pods import Amounts, PodView, SchedulerNode, Views, is_scalar
 from podqos.placement.reasons import GATED_MESSAGE, Unschedulable, UntoleratedTaint
+from podqos.placement.schedule import Budgets, Candidate, Chooser, Preemption
 from podqos.qos.cgroup_paths import cgroup_uid, pod_path
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, MemoryQoS, SwapBehavior
 from podqos.qos.cgroup_tiers import TierRequests, node_values, tier_requests, tier_values
@@ -72,7 +73,7 @@ from podqos.qos.cpu import (
     weight_from_shares,
 )
 from podqos.qos.oom import oom_scores
-from podqos.words.placement import reason_text, refusal_message
+from podqos.text.placement import reason_text, refusal_message
 
 Object = TypeVar("Object")
 Input = dict[str, Any]
@@ -476,14 +477,15 @@ def _scheduling_fit(asked: FitQuestion) -> Answer:
         pod = with_daemon_set_tolerations(pod)
     if asked.pod_toleration_restriction_plugin:
         pod = with_memory_pressure_toleration(pod, qos_class)
-    view = PodView(pod, Shape(pod))
+    views = Views(LATEST)
+    view = views.of(pod)
     state = SchedulerNode(msgspec.convert(asked.node, Node, dec_hook=lambda _, text: Quantity.from_json(str(text))))
     for index, existing in enumerate(asked.existing_pods):
-        other = PodView(existing, Shape(existing))
+        other = views.of(existing)
         other.key = f"{other.key}#{index}"  # Nothing in the family says that names differ.
         state.add(other)
     missing = insufficient(view.shape.demand, state)
-    against = tuple(static_reasons(view, state, LATEST))
+    against = tuple(static_reasons(view.shape, state, LATEST))
     taints = [reason.taint for reason in against if isinstance(reason, UntoleratedTaint)]
     return {
         "podRequests": _plain(pod_requests(pod)),
@@ -547,7 +549,7 @@ def _scheduling(asked: SchedulingQuestion) -> Answer:
 def _decision(view: PodView, cluster: SchedulerCluster, budgets: Budgets) -> Answer:
     if view.pod.spec.scheduling_gates:
         return {"outcome": Status.GATED, "message": GATED_MESSAGE}
-    best = OneByOne(cluster).best(view)
+    best = Chooser(cluster).best(view)
     if best:
         return {"outcome": Status.PLACED, "best": [state.name for state in best]}
     found = Preemption(cluster, budgets).candidate(view)
@@ -711,8 +713,7 @@ def _eviction_manager(asked: ManagerQuestion) -> Answer:
                 "imageGCCalled": CleanUp.IMAGES in cleaned,
                 "evictions": [_eviction(command) for command in commands if isinstance(command, EvictPod)],
                 "admission": {
-                    name: asdict(kubelet_admission.admit(pod, state.conditions))
-                    for name, pod in asked.admission_probes.items()
+                    name: asdict(manager.admit(pod, state.conditions)) for name, pod in asked.admission_probes.items()
                 },
             }
         )

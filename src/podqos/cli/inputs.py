@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from podqos.amounts import counted
 from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments
 from podqos.cli.options import rendering_of
 from podqos.cli.progress import progress_line
@@ -15,11 +17,13 @@ from podqos.cli.selecting import select
 from podqos.errors import InvalidOption
 from podqos.objects.files import Inputs
 from podqos.objects.objects import Objects
+from podqos.objects.other_objects import FoundObject, count_not_judged
 from podqos.objects.selection import Selection, namespace_of
+from podqos.parallel import over_cores
 from podqos.reading.cluster_part import POLICIES, Part
 from podqos.reading.configured import configured_kinds
 from podqos.reading.gathering import applied_files, manifest_files
-from podqos.reading.loading import load
+from podqos.reading.loading import LoadRequest, load_all
 
 if TYPE_CHECKING:
     from podqos.model.policy import PriorityClass, RuntimeClass
@@ -91,19 +95,37 @@ def read_objects(
     *,
     full_statuses: bool = False,
     version: tuple[int, int] | None = None,
+    policies: Inputs | None = None,
 ) -> Objects:
     """Read all files, with progress on a terminal. The answer covers the workloads that ``selection`` selects.
 
-    ``full_statuses``: pods that a cluster keeps have their full status.
+    ``policies`` are those of a cluster. ``full_statuses``: pods that a cluster keeps have their full status.
     """
     kinds = configured_kinds(inputs.paths if isinstance(inputs, Inputs) else [inputs])
-    objects = load(
-        inputs,
+    request = LoadRequest(
+        policies=() if policies is None else (policies,),
         namespace=namespace_of(selection),
-        progress=progress_line("reading file"),
         stated=stated,
         version=version,
         kinds=kinds,
         full_statuses=full_statuses,
     )
-    return select(objects, selection)
+    return select(load_all((inputs,), request, over_cores(progress_line("reading file"))), selection)
+
+
+def say_skipped(objects: Objects, errors: int, *, found: str, verb: str, without: str) -> None:
+    """Print in one line what was left out, if anything was: ``1 pod explained; skipped 3 objects without pods``."""
+
+    def counts(other: FoundObject) -> bool:
+        return other.is_policy or other.other.kind == "Node" if "policies" in without else other.is_decisive
+
+    # A cluster is asked for what is of use only.
+    skipped = objects.skipped + sum(
+        not (other.is_stored or other.source.cluster or counts(other)) for other in objects.others
+    )
+    left_out = [f"skipped {counted(skipped, 'object')} without {without}"] if skipped else []
+    left_out += [counted(errors, "error")] if errors else []
+    unjudged, is_none = count_not_judged(objects.unjudged), found.startswith("0 ")
+    if left_out or unjudged or is_none:
+        summary = f"{f'no {found[2:]}' if is_none else found} {verb}"
+        print("; ".join(filter(None, (summary, unjudged, ", ".join(left_out)))), file=sys.stderr)

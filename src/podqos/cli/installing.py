@@ -7,17 +7,16 @@ import os
 import re
 import sys
 from base64 import b64encode
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from podqos.cli.main import EXIT_OK
 from podqos.errors import InvalidOption
-from podqos.manifest.encoding import json_bytes, manifest_yaml
+from podqos.manifest.encoding import json_bytes
 from podqos.reading.files import read_bytes
-from podqos.web.settings import AUTHORITY_FILE, CERTIFICATE_FILE, IMAGE, KEY_FILE, NAMESPACE
+from podqos.serve.settings import AUTHORITY_FILE, CERTIFICATE_FILE, IMAGE, KEY_FILE, NAMESPACE
 
 if TYPE_CHECKING:
-    from podqos.web.installation import Object, ServingCertificate, Settings
+    from podqos.serve.installation import Values
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -33,35 +32,27 @@ def add_installation_options(parser: argparse.ArgumentParser, namespace: str = N
     )
 
 
-def settings_of(arguments: argparse.Namespace) -> Settings:
-    """Return the settings of the options that all parts share."""
-    from podqos.web.installation import Settings
+def print_manifests(part: str, arguments: argparse.Namespace, values: Values, policy: str = "") -> int:
+    """Print the namespace and everything of a part in it, as YAML or JSON, and return the exit code."""
+    from podqos.manifest.strictyaml import read_documents
+    from podqos.serve.installation import manifests
 
     if not _DNS_LABEL.fullmatch(arguments.namespace):
         fix = "use lower case letters, digits and -"
         raise InvalidOption(f"{arguments.namespace!r} is not a valid namespace name", where="--namespace", fix=fix)
     if not re.fullmatch(r"\S+", arguments.image):
         raise InvalidOption(f"{arguments.image!r} is not a valid image", where="--image", fix=f"for example {IMAGE}")
-    return Settings(namespace=arguments.namespace, image=arguments.image)
-
-
-def print_manifests(settings: Settings, objects_of_it: Iterable[Object], form: str) -> int:
-    """Print the namespace and everything in it, as YAML or JSON, and return the exit code."""
-    from podqos.web.installation import namespace_object
-
-    objects = [namespace_object(settings), *objects_of_it]
-    if form == "json":
-        print(json_bytes({"apiVersion": "v1", "kind": "List", "items": objects}).decode())
-    else:
-        print("---\n".join(map(manifest_yaml, objects)), end="")
-    if settings.image == IMAGE:
+    text = manifests(part, arguments.namespace, {**values, "image": arguments.image}, policy)
+    if arguments.output == "json":
+        items = [document.value for document in read_documents(text.encode(), 1)]
+        text = json_bytes({"apiVersion": "v1", "kind": "List", "items": items}).decode() + "\n"
+    print(text, end="")
+    if arguments.image == IMAGE:
         print(f"podqos: {IMAGE} is a placeholder: set your image with --image", file=sys.stderr)
     return EXIT_OK
 
 
-def given_certificate(folder: str) -> ServingCertificate:
-    """Read what ``podqos webhook certificate`` wrote, except the CA's key."""
-    from podqos.web.installation import ServingCertificate
-
-    texts = (read_bytes(os.path.join(folder, name)) for name in (CERTIFICATE_FILE, KEY_FILE, AUTHORITY_FILE))
-    return ServingCertificate(*(b64encode(text).decode() for text in texts))
+def given_certificate(folder: str) -> dict[str, str]:
+    """Read what ``podqos webhook certificate`` wrote, except the CA's key: base64-encoded, as in Secrets."""
+    names = {"certificate": CERTIFICATE_FILE, "key": KEY_FILE, "authority": AUTHORITY_FILE}
+    return {key: b64encode(read_bytes(os.path.join(folder, name))).decode() for key, name in names.items()}

@@ -10,21 +10,21 @@ from contextlib import contextmanager
 from csv import writer
 from time import sleep
 
-from podqos.answers.autopsy import AutopsyRequest
-from podqos.cli import options
-from podqos.cli.cluster import arguments_name_cluster, profile_of
+from podqos.api import live_autopsy
+from podqos.cli.cluster import arguments_name_cluster, cluster_of
+from podqos.cli.deaths import asked_options, object_files, objects_of
 from podqos.cli.output import print_lines
 from podqos.cli.streams import for_programs
 from podqos.cli.terminal import style_of
 from podqos.controls import cell
 from podqos.errors import InvalidOption
-from podqos.library.autopsy import live_autopsy
 from podqos.manifest.encoding import json_line
 from podqos.objects.cluster_snapshot import ClusterSnapshot
+from podqos.objects.files import Inputs
 from podqos.objects.objects import Objects
+from podqos.questions.autopsy import Autopsy
+from podqos.questions.autopsy_text import csv_rows, text
 from podqos.reading.cluster_part import Part
-from podqos.report.survival.autopsy import csv_rows, text
-from podqos.survival.autopsy.autopsy import Autopsies
 
 _FORMATS = ("text", "json", "jsonl", "csv")
 _PAUSE_SECONDS = 0.05
@@ -32,8 +32,8 @@ _PAUSE_SECONDS = 0.05
 Known = Callable[[], ClusterSnapshot | Objects | None]
 
 
-def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
-    """Print every OOM kill until Ctrl-C or the end of a pipe; ``pods`` reads the pods of files and snapshots."""
+def explain_live(arguments: argparse.Namespace) -> int:
+    """Print every OOM kill until Ctrl-C or the end of a pipe."""
     if len(arguments.logs) > 1:
         raise InvalidOption("only one log can be followed", where="--live", fix="run podqos once for each")
     if arguments.output not in _FORMATS:
@@ -44,15 +44,9 @@ def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
     has_found = False
     before = signal.signal(signal.SIGTERM, _end)
     try:
-        with _known(arguments, pods) as known:
+        with _known(arguments) as known:
             printing = _printing(arguments)
-            request = AutopsyRequest(
-                most_shown=arguments.top,
-                kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
-                growth_bytes_per_second=arguments.growth,
-                profile=profile_of(arguments),
-            )
-            for found in live_autopsy(path, request, known=known, say=_say):
+            for found in live_autopsy(path, known=known, say=_say, **asked_options(arguments)):
                 has_found = True
                 printing(found)
                 sys.stdout.flush()
@@ -64,10 +58,11 @@ def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
 
 
 @contextmanager
-def _known(arguments: argparse.Namespace, pods: Known) -> Iterator[Known]:
+def _known(arguments: argparse.Namespace) -> Iterator[Known]:
     """Return a function that looks up pods: in the live cluster at that moment, or in what was read once."""
     if not arguments_name_cluster(arguments) or arguments.snapshot is not None:
-        read = pods()
+        snapshot = cluster_of(arguments)
+        read = objects_of(object_files(arguments, Inputs([])), None) if snapshot is None else snapshot
         yield lambda: read
         return
     from podqos.cluster.cluster import connect
@@ -84,7 +79,7 @@ def _known(arguments: argparse.Namespace, pods: Known) -> Iterator[Known]:
         yield mirror.snapshot
 
 
-def _printing(arguments: argparse.Namespace) -> Callable[[Autopsies], None]:
+def _printing(arguments: argparse.Namespace) -> Callable[[Autopsy], None]:
     if arguments.output == "text":
         style = style_of(arguments)
         return lambda found: print_lines([*text(found, style, verbose=arguments.verbose), ""], style)
@@ -92,9 +87,9 @@ def _printing(arguments: argparse.Namespace) -> Callable[[Autopsies], None]:
     if arguments.output == "csv":
         rows = writer(sys.stdout, lineterminator="\n")
         if not arguments.no_headers:
-            rows.writerow(csv_rows(Autopsies(()))[0])
+            rows.writerow(csv_rows(Autopsy())[0])
         return lambda found: rows.writerows(map(cell, row) for row in csv_rows(found)[1])
-    return lambda found: print(json_line(found).decode(), end="")
+    return lambda found: print("".join(json_line(death).decode() for death in found.deaths), end="")
 
 
 def _say(what: str) -> None:

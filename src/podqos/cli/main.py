@@ -142,14 +142,6 @@ def _run(program: str, argv: list[str]) -> int:
     parser, command = parser_of(name, program)
     runs(parser, argv[1:])
     arguments = parser.parse_args(argv[1:])
-    schema = getattr(arguments, "schema", None)
-    if callable(schema):  # what is printed depends on other options
-        schema = schema(arguments)
-    if isinstance(schema, str):
-        from podqos.cli.output import print_schema
-
-        print_schema(schema)
-        return EXIT_OK
     reported_bugs.clear()
     code = command.run(arguments)
     sys.stdout.flush()

@@ -8,19 +8,21 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from podqos.cli.spelling import spelled
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
+from podqos.manifest.written_amounts import positive_number
 from podqos.model.node import LEAST_NODE_BYTES, MOST_NODE_BYTES
 from podqos.model.profile import NEWEST, RECORDED, parse_version, version_text
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
 
 if TYPE_CHECKING:
-    from podqos.admission.policies import AdmissionPlugin
+    from fractions import Fraction
+
     from podqos.model.policy import PriorityClass, RuntimeClass
     from podqos.objects.kubelet_node import Kubelet
     from podqos.reading.files import Rendering
@@ -38,6 +40,7 @@ _PER_US = {
 }
 _LONG_UNIT = re.compile(r"(?<=[0-9]) *(secs?|seconds?|mins?|minutes?|hrs?|hours?|days?)\b", re.IGNORECASE)
 _UNKNOWN = frozenset({"n/a", "na", "unknown", "?", "null"})
+_MOST_NODES = 1_000_000
 _RATE = "for example 128Mi/s, 2Gi/h or 8Gi/2s"
 
 # ---- declared ----------------------------------------------------------------------------------------------------
@@ -102,31 +105,26 @@ def add_kubelet_option(
     )
 
 
-def add_plugins_option(parser: Parser) -> None:
-    """Declare ``--enable-admission-plugins``."""
-    about = "admission plug-ins enabled in addition to the default ones; PodTolerationRestriction lets pods that are "
-    about += "not BestEffort onto nodes with MemoryPressure (default: none)"
-    name = "--enable-admission-plugins"
-    parser.add_argument(name, metavar="NAME,…", type=lambda text: _plugins(text, name), default=(), help=about)
-
-
-def _plugins(text: str, option: str) -> tuple[AdmissionPlugin, ...]:
-    from podqos.admission.policies import AdmissionPlugin
-
-    known = [plugin.value for plugin in AdmissionPlugin]
-    for name in filter(None, text.split(",")):
-        if name not in known:
-            what = f"{name!r} is not a known admission plug-in, or is on by default"
-            raise InvalidOption(what, where=option, fix=f"use {', '.join(known)}")
-    return tuple(AdmissionPlugin(fromkey) for fromkey in dict.fromkeys(filter(None, text.split(","))))
-
-
 def add_node_memory_option(
     parser: Parser, about: str = "the node's memory", default: str = "that of the smallest Node in the files, or 64Gi"
 ) -> None:
     """Declare ``--node-memory``; for the default see ``objects.assumptions``."""
     about = f"{about} (default: {default})"
     parser.add_argument("--node-memory", metavar="QUANTITY", type=stated_node_memory, help=about)
+
+
+def add_cores_option(parser: Parser, about: str) -> None:
+    """Declare ``--cores``."""
+    add_value_option(parser, "--cores", cores_option, about, "N")
+
+
+def add_counted_nodes_options(parser: Parser) -> None:
+    """Declare both options."""
+    parser.add_argument(
+        "--nodes", type=int, metavar="N", help="add N nodes of --node-capacity to those in the manifests"
+    )
+    about = "capacity of each of the --nodes"
+    add_value_option(parser, "--node-capacity", capacity_option, about, "cpu=16,memory=64Gi,pods=110")
 
 
 def add_scenario_argument(
@@ -148,14 +146,6 @@ def rendering_of(arguments: argparse.Namespace) -> Rendering:
     return Rendering(arguments.render, tuple(getattr(arguments, "kustomize", ())))
 
 
-def add_engine_options(parser: Parser, default: str | None, about: str) -> None:
-    """Declare ``--engine`` and ``--jobs``: where independent work runs, and how much in parallel."""
-    where = f"{about}: processes (on this machine) or dask=HOST:PORT (default: {default or 'one process'})"
-    parser.add_argument("--engine", metavar="ENGINE", default=default, help=where)
-    jobs = "number of processes on this machine (default: one per core)"
-    parser.add_argument("--jobs", metavar="N", type=int, default=-1, help=jobs)
-
-
 def add_hold_placement_option(parser: Parser) -> None:
     """Declare ``--hold-placement``, with which a raised threshold displaces no pod."""
     about = (
@@ -163,6 +153,12 @@ def add_hold_placement_option(parser: Parser) -> None:
         "when pods are evicted, not which pods fit"
     )
     parser.add_argument("--hold-placement", action="store_true", help=about)
+
+
+def add_patch_option(parser: Parser) -> None:
+    """Declare ``--patch``."""
+    about = "print patches: kubectl commands, kustomize files, or JSON patches"
+    parser.add_argument("--patch", choices=("kubectl", "kustomize", "json"), help=about)
 
 
 def add_list_option(parser: Parser, name: str, metavar: str, about: str) -> None:
@@ -255,13 +251,11 @@ def stated_node_memory(text: str) -> int:
     return given
 
 
-def cores_option(text: str, option: str = "--cores") -> int:
+def cores_option(text: str, option: str) -> Fraction:
     """Read a number of cores."""
-    if not text.isdecimal() or not int(text):
-        raise InvalidOption(
-            f"{text!r} is not a valid number of cores", where=option, fix="a whole number, for example 16"
-        )
-    return int(text)
+    from fractions import Fraction
+
+    return Fraction(milli_option(text, option), 1000)
 
 
 def address_option(text: str, option: str) -> tuple[str, int]:
@@ -277,6 +271,22 @@ def count_option(text: str, option: str) -> int:
     if not text.isdecimal() or not int(text):
         raise InvalidOption(f"{text!r} is not a number above zero", where=option, fix="for example 10")
     return int(text)
+
+
+def node_count(arguments: argparse.Namespace) -> int | None:
+    """Return how many nodes are added, or None."""
+    count: int | None = arguments.nodes
+    if count is None:
+        if arguments.node_capacity:
+            raise InvalidOption("the number of nodes is missing", where="--node-capacity", fix="add --nodes N")
+        return None
+    if not 0 <= count <= _MOST_NODES:
+        raise InvalidOption(f"{count} is not a valid number of nodes", where="--nodes", fix=f"use 1 to {_MOST_NODES}")
+    if not arguments.node_capacity:
+        raise InvalidOption(
+            "the capacity of the nodes is missing", where="--nodes", fix="add --node-capacity cpu=16,memory=64Gi"
+        )
+    return count
 
 
 def check_name(name: str) -> None:
@@ -330,6 +340,22 @@ def rate_option(text: str, option: str) -> int:
     if not rate:
         raise InvalidOption(f"{text!r} is less than a byte per second", where=option, fix="for example 128Mi/s")
     return rate
+
+
+def share_option(text: str, option: str) -> Fraction:
+    """Read a percentage, as a share."""
+    return positive_number(text.removesuffix("%"), option, "percentage above 0, up to 100", "99", most=100) / 100
+
+
+def growing_option(given: Sequence[str]) -> dict[str, int | None]:
+    """Read what grows, each with its own rate, if any: ``pod:container=128Mi/s``."""
+    found: dict[str, int | None] = {}
+    for text in given:
+        name, equals, rate = text.partition("=")
+        if name in found:
+            raise InvalidOption(f"{name} is given twice", where="--growing", fix="give each pod once")
+        found[name] = rate_option(rate, "--growing") if equals else None
+    return found
 
 
 def kubelet_option(path: str | None, kubernetes_version: str | None = None) -> Kubelet | None:

@@ -18,8 +18,8 @@ from podqos.cli.terminal import add_colour_option, output_columns, style_of
 from podqos.controls import cell, one_line
 from podqos.manifest.encoding import json_parts, json_schema, yaml_text
 from podqos.model.assumption import Assumption
-from podqos.report.text.style import Style, fitted, wrapped
-from podqos.report.text.tables import Table
+from podqos.text.style import Style, fitted, wrapped
+from podqos.text.tables import Table
 
 FOR_PEOPLE = ("text", "table", "wide")
 
@@ -29,13 +29,12 @@ Value = TypeVar("Value", bound=msgspec.Struct)
 def add_output_options(
     parser: argparse.ArgumentParser,
     formats: Sequence[str],
-    value: str | Callable[[argparse.Namespace], str],
+    value: str,
     about: str = "",
 ) -> None:
-    """Declare ``-o`` (the first format is the default), ``--no-headers``, ``--schema`` and ``--color``.
+    """Declare ``-o`` (the first format is the default), ``--no-headers`` and ``--color``.
 
-    ``value`` names the type that ``-o json`` prints, as ``package.module:Type``: it is imported only where needed. A
-    function returns the name where the type depends on other options.
+    ``value`` names the type that ``-o json`` prints, as ``package.module:Type``: ``podqos schema`` imports it.
     Every command has ``-o wide``; where it is not one of ``formats``, it is the table or text with nothing cut.
     """
     widened = "wide" if "wide" in formats else "table" if "table" in formats else formats[0]
@@ -54,7 +53,7 @@ def add_output_options(
         help=described,
     )
     add_headers_option(parser)
-    parser.add_argument("--schema", action="store_const", const=value, help="print the JSON Schema of -o json and exit")
+    parser.set_defaults(json_type=value)
     add_colour_option(parser)
 
 
@@ -186,19 +185,17 @@ def print_csv(headers: Iterable[str], rows: Iterable[Sequence[object]], *, has_h
     lines.writerows(map(cell, row) for row in rows)
 
 
-def print_schema(kind: type[msgspec.Struct] | str) -> None:
-    """Print the JSON Schema of ``-o json``; a type may be given as ``package.module:Type``."""
-    print(msgspec.json.format(msgspec.json.encode(_unindented(json_schema(_named(kind)))), indent=2).decode())
+def print_json(value: object) -> None:
+    """Print plain values as JSON for people, too."""
+    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
-def _named(kind: type[msgspec.Struct] | str) -> type[msgspec.Struct]:
-    if not isinstance(kind, str):
-        return kind
+def schema_of(kind: str) -> object:
+    """Return the JSON Schema of a type, given as ``package.module:Type``."""
     from importlib import import_module
 
     module, _, name = kind.partition(":")
-    found: type[msgspec.Struct] = getattr(import_module(module), name)
-    return found
+    return _unindented(json_schema(getattr(import_module(module), name)))
 
 
 def _unindented(schema: object) -> object:

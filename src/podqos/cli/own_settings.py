@@ -10,9 +10,6 @@ import argparse
 from collections.abc import Mapping
 from contextlib import suppress
 
-from msgspec import Struct
-
-from podqos.answers.explain import NodeSettings
 from podqos.errors import InvalidArgument
 from podqos.model.assumption import Assumption
 from podqos.model.node import Node
@@ -21,23 +18,22 @@ from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.selection import Selection
 from podqos.qos.cgroup_settings import CgroupVersion, Runtime
+from podqos.questions.explain import NodeSettings
 
 _CGROUP_VERSIONS: Mapping[int | None, CgroupVersion] = {1: CgroupVersion.V1, 2: CgroupVersion.V2}
 _RUNTIMES = {"containerd": Runtime.CONTAINERD, "cri-o": Runtime.CRIO, "docker": Runtime.DOCKER}
 
 
-class OwnSettings(Struct, frozen=True):
-    """What nodes say, by name, and what is not known because they do not."""
+def own_settings(
+    arguments: argparse.Namespace, selection: Selection | None
+) -> tuple[dict[str, NodeSettings], tuple[Assumption, ...]]:
+    """Return what the nodes of the selected pods say, by name, and what is assumed because they do not.
 
-    by_node: dict[str, NodeSettings] = {}
-    assumptions: tuple[Assumption, ...] = ()
-
-
-def own_settings(arguments: argparse.Namespace, selection: Selection | None) -> OwnSettings:
-    """Return what the nodes of the selected pods say; nothing of what the options state instead."""
+    Nothing of what the options state instead.
+    """
     cluster: ClusterSnapshot | None = getattr(arguments, "cluster", None)
     if cluster is None or arguments.files or arguments.kustomize:
-        return OwnSettings()
+        return {}, ()
     objects = cluster.objects.with_selection(selection)
     names = {found.workload.pod.spec.node_name for found in objects.workloads if objects.takes(found)}
     nodes = [node for node in cluster.nodes.values() if node.name in names]
@@ -47,7 +43,7 @@ def own_settings(arguments: argparse.Namespace, selection: Selection | None) -> 
     if unknown and arguments.snapshot is None:
         asked, assumptions = _asked(arguments, unknown)
         found |= asked
-    return OwnSettings({node.name: _unless_stated(found[node.name], node, arguments) for node in nodes}, assumptions)
+    return {node.name: _unless_stated(found[node.name], node, arguments) for node in nodes}, assumptions
 
 
 def _unless_stated(found: NodeSettings, node: Node, arguments: argparse.Namespace) -> NodeSettings:

@@ -39,6 +39,12 @@ _INSTEAD = {
     "podqos guard explain": "`podqos guard journal` has each decision and its figures",
     **dict.fromkeys(("podqos node install", "podqos guard install"), "deploy/systemd has a unit to adapt"),
     "podqos node run --runtime": "containers are plain processes: for images use a kubelet, k3s or `podman kube play`",
+    "--schema": "`podqos schema NAME` prints it",
+    "podqos policy schema": "`podqos schema policy` prints it",
+    "podqos scenario schema": "`podqos schema scenario` prints it",
+    "--strict": "--fail-on warning",
+    "--require": "--fail-on CLASS fails if a pod has this class or a lower one",
+    "--cases": "`podqos explain -f scenarios/sources/cases.yaml -o table` has every combination",
     "--order": "pods queue by priority, as in the scheduler",
     **dict.fromkeys(
         ("--values", "--set", "--helm-args", "--render-timeout"),
@@ -168,7 +174,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         return f"{', '.join(action.option_strings)} {value}"
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        from podqos.report.text.style import fitted
+        from podqos.text.style import fitted
 
         paragraphs = [
             paragraph if "\n " in paragraph or paragraph.startswith(" ") else " ".join(paragraph.split())
@@ -199,7 +205,7 @@ def subcommands(action: argparse.Action, chosen: str | None = None) -> dict[str,
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
     """Return how to correct a mistyped word."""
-    from podqos.wording import nearest
+    from podqos.amounts import nearest
 
     near = nearest(name, known)
     return f"did you mean {near}?" if near else otherwise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from podqos.amounts import counted
 from podqos.cli.cluster import add_cluster_options
 from podqos.cli.options import Parser, add_class_options, add_render_option
 from podqos.cli.parser import FILES
@@ -12,7 +13,6 @@ from podqos.errors import InvalidOption
 from podqos.model.selector import LabelSelector
 from podqos.objects.objects import Objects
 from podqos.objects.selection import Selection, parse_selector
-from podqos.wording import counted
 
 
 def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = True) -> None:

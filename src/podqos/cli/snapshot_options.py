@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from podqos.answers.cluster_state import cluster_state
-from podqos.answers.node_state import NodeState
 from podqos.cli.cluster import (
     arguments_name_cluster,
     cluster_of,
@@ -16,17 +14,24 @@ from podqos.cli.cluster import (
     profile_of,
 )
 from podqos.cli.inputs import given_files, read_objects
-from podqos.cli.options import add_node_memory_option, add_value_option, amount_or_zero_option, stated_classes
+from podqos.cli.options import (
+    add_kubelet_option,
+    add_node_memory_option,
+    add_value_option,
+    add_version_option,
+    amount_or_zero_option,
+    kubelet_option,
+    stated_classes,
+)
 from podqos.cli.problems import print_problems
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.cli.usage_files import usage_option
 from podqos.errors import InvalidOption
-from podqos.library.node_state import kubelet_state, node_state, read_state
-from podqos.model.profile import LATEST, Profile, parse_version
-from podqos.objects.cluster_snapshot import is_cluster_snapshot
+from podqos.model.profile import Profile
 from podqos.objects.files import STDIN
 from podqos.objects.kubelet_node import Kubelet
-from podqos.reading.files import read_bytes
+from podqos.questions.node import NodeState, cluster_state, kubelet_state, node_state
+from podqos.reading.usage import read_summary
 
 
 def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = True) -> None:
@@ -43,25 +48,20 @@ def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = 
     add_node_memory_option(parser, default="from the stats, the Node in the files, the smallest Node there, or 64Gi")
     about = "memory used outside pods (default: from the stats, or none)"
     add_value_option(parser, "--system-memory", amount_or_zero_option, about)
+    add_kubelet_option(parser)
+    add_version_option(parser)
 
 
-def state_of(
-    arguments: argparse.Namespace, kubelet: Kubelet | None = None, *, refuse_impossible: bool = False
-) -> tuple[NodeState, Profile, int]:
-    """Return the node that the options describe, the rules that apply, and how many errors were reported.
+def state_of(arguments: argparse.Namespace, *, refuse_impossible: bool = False) -> tuple[NodeState, int]:
+    """Return the node that the options describe, and how many errors were reported.
 
-    ``kubelet`` is the one that an option states: those in the files do not count then.
     ``refuse_impossible``: usage above a limit is an error; otherwise it counts as the limit.
     """
+    kubelet = kubelet_option(arguments.kubelet_config, arguments.kubernetes_version)
     node_argument(arguments)
     object_arguments(arguments)
     if arguments.snapshot is not None:
         _refuse_more(arguments, "--snapshot")
-    if arguments.snapshot is not None and not is_cluster_snapshot(read_bytes(arguments.snapshot)):
-        profile = LATEST if arguments.kubernetes_version is None else parse_version(arguments.kubernetes_version)
-        if selection_of(arguments) is not None:
-            raise InvalidOption("--snapshot and -n, -l, KIND/NAME cannot be combined", fix="give -f or --pods")
-        return read_state(arguments.snapshot, refuse_impossible=refuse_impossible), profile, 0
     if arguments_name_cluster(arguments):
         _refuse_more(arguments, "a cluster")
     cluster = cluster_of(arguments, node_part(arguments))
@@ -72,12 +72,12 @@ def state_of(
             arguments.node,
             node_memory_bytes=arguments.node_memory,
             system_memory_bytes=arguments.system_memory,
+            kubelet=kubelet,
             profile=profile,
             selection=selection_of(arguments),
         )
-        return state, profile, print_problems(cluster.objects.problems)
-    state, errors = _state_of_files(arguments, profile, kubelet, refuse_impossible=refuse_impossible)
-    return state, profile, errors
+        return state, print_problems(cluster.objects.problems)
+    return _state_of_files(arguments, profile, kubelet, refuse_impossible=refuse_impossible)
 
 
 def _refuse_more(arguments: argparse.Namespace, what: str) -> None:
@@ -111,7 +111,7 @@ def _state_of_files(
         make = partial(node_state, usage=rows, refuse_impossible=refuse_impossible, kubelet=kubelet)
     else:
         objects = read_objects(arguments.pods, selection=selection, version=profile.version)
-        make = partial(kubelet_state, stats=arguments.stats)
+        make = partial(kubelet_state, summary=read_summary(arguments.stats), kubelet=kubelet, where=arguments.stats)
     try:
         state = make(
             objects,

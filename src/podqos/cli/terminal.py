@@ -9,7 +9,7 @@ from typing import TextIO
 
 from msgspec.structs import replace
 
-from podqos.report.text.style import Style
+from podqos.text.style import Style
 
 _USUAL_COLUMNS = 80
 

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from podqos.manifest.usage_tables import ignored_columns
+from podqos.orders.usage import COLUMNS, UsageRow, read_usage
 from podqos.reading.files import read_bytes
-from podqos.survival.node.usage_file import COLUMNS, UsageRow, read_usage
 
 
 def usage_option(path: str) -> tuple[UsageRow, ...]:

@@ -19,10 +19,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.amounts import listed, nearest
 from podqos.errors import InputError
 from podqos.manifest.plain import Plain
 from podqos.naming import naming
-from podqos.wording import listed, nearest
 
 _SHOWN_CONTEXTS = 8
 

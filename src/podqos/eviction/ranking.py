@@ -16,7 +16,7 @@ Pods without statistics are evicted first: among all (memory and disk), among th
 equal class (``qos-usage``) or of equal tier and priority (``qos-tiers``, where such a Burstable pod counts as over its
 request).
 
-Sources: Kubernetes v1.36 and v1.8 pkg/kubelet/eviction/helpers.go; for ``qos-tiers`` see docs/explanation/rules.md.
+Sources: Kubernetes v1.36 and v1.8 pkg/kubelet/eviction/helpers.go; for ``qos-tiers`` see docs/internals/rules.md.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.eviction.pods import request_of, usage_of
 from podqos.eviction.signals import INODES, PIDS, SIGNALS, Layout, RankKey, Signal
-from podqos.eviction.usage import request_of, usage_of
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import NANOS, ZERO, Quantity

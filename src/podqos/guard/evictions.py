@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from podqos.agent.events import Event, PodStopped
 from podqos.agent.journal import By, Kind
+from podqos.agent.port import Event, PodStopped
 from podqos.agent.reasons import EvictionReport
 from podqos.guard.acting import Did, Evictor, Noted
 from podqos.guard.brakes import Brakes

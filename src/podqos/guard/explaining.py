@@ -11,7 +11,7 @@ from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import PodSaving, WouldHaveSaved
 from podqos.agent.state import AgentState
 from podqos.eviction.manager import ManagerConfig
-from podqos.eviction.observation import Observation
+from podqos.eviction.signals import Observation
 from podqos.guard.node_pods import Journal
 from podqos.host.linux.background import Background
 from podqos.host.linux.notes import words
@@ -59,7 +59,7 @@ class DecisionExplainer:
 
 def what_would_have_saved(config: ManagerConfig, decided: Decided, observation: Observation) -> WouldHaveSaved:
     """Return the changes that work."""
-    from podqos.survival.counterfactual.kubelet import KubeletMoment, kubelet_counterfactuals
+    from podqos.orders.trials import KubeletMoment, kubelet_counterfactuals
 
     pods = decided.before.active_pods
     moment = KubeletMoment(config, decided.before.manager, decided.now_us, observation, pods)

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.eviction.pods import memory_bytes
 from podqos.eviction.signals import Signal
-from podqos.eviction.usage import memory_bytes
 from podqos.guard.known_pods import GuardedPod
 from podqos.guard.tree import PodCgroup, pod_at
 from podqos.host.linux.cgroupfs import Cgroups

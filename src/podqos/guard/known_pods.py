@@ -27,12 +27,13 @@ from podqos.cluster.resources import NODES, PODS, Resource
 from podqos.errors import PodqosError
 from podqos.eviction.messages import CONDITION, GUARD_ANNOTATION, REASON
 from podqos.host.storage.writing import replace_file
+from podqos.logs.said import EvictionCause, EvictionTrace
 from podqos.manifest.amounts import decode_hook
 from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, TERMINAL_PHASES, ObjectMeta
 from podqos.model.pod_fate import ContainerStatus, FatedPod
 from podqos.model.quantity import Quantity
-from podqos.survival.autopsy.eviction_traces import EvictionCause, EvictionTrace, status_trace
+from podqos.questions.autopsy_eviction import status_trace
 
 SWITCH = "podqos.dev/guard"
 """The Node annotation that switches its guard off."""

@@ -16,14 +16,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from podqos.amounts import counted, listed
 from podqos.errors import HostError, InputError
-from podqos.eviction.kubelet_merging import KubeletText, merged_settings
+from podqos.guard.kubelet_merging import KubeletText, merged_settings
 from podqos.host.linux.procfs import Procfs
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.kubelet_flags import FLAGS, arguments_from_words
 from podqos.model.profile import LATEST, Profile
 from podqos.naming import stated_with
-from podqos.wording import counted, listed
 
 USUAL_FILE = "/var/lib/kubelet/config.yaml"
 """kubeadm's."""

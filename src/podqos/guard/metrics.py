@@ -16,7 +16,7 @@ from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import EvictionReport, LocalStorageExceeded, UnderPressure
 from podqos.exposition import CONTENT_TYPE, Counter, Histogram, family, single
 from podqos.host.api.http_request import HttpRefusal, HttpResponse, KubeletRequest
-from podqos.survival.shadow import GuardedDeath, NodeHindsight
+from podqos.questions.guard import GuardedDeath, NodeHindsight
 
 _MOST_WAITING = 500
 _STAGES = ("held", "killed", "gone", "answered")

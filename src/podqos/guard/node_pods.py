@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from podqos.agent.driver import Driver
-from podqos.agent.events import Event, PodAdopted, PodDeleted, PodStopped
 from podqos.agent.journal import By, Kind
+from podqos.agent.port import Event, PodAdopted, PodDeleted, PodStopped
 from podqos.agent.reasons import Because, SeenEvicted
 from podqos.agent.state import Stage
 from podqos.eviction.messages import REASON

@@ -19,9 +19,9 @@ import msgspec
 from msgspec.structs import replace
 
 from podqos.agent.agent import handle
-from podqos.agent.events import Event, MemoryNotified, Observed, Woken
 from podqos.agent.guard_status import FILE, GuardStatus
 from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.port import Event, MemoryNotified, Observed, Woken
 from podqos.agent.reasons import Because, GuardMode
 from podqos.agent.state import Looking
 from podqos.cluster.cluster import Cluster

@@ -19,9 +19,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.agent.memory import MEMORY_SIGNALS
-from podqos.agent.pod_plans import PodPlans
-from podqos.agent.state import AgentConfig, MemoryNotification
+from podqos.agent.agent import MEMORY_SIGNALS
+from podqos.agent.state import AgentConfig, MemoryNotification, PodPlans
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubelets import Kubelets
 from podqos.errors import ClusterError, Forbidden, HostError, InputError, InvalidArgument
@@ -40,10 +39,9 @@ from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.naming import naming, published, stated_with
-from podqos.placement.allocatable import node_allocatable
-from podqos.placement.node_cgroups import cgroup_settings
+from podqos.orders.race import Race, winning_threshold_bytes
+from podqos.placement.allocatable import cgroup_settings, node_allocatable
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
-from podqos.survival.forecast.race import Race, winning_threshold_bytes
 
 STATE_DIR, RUN_DIR = "/var/lib/podqos/guard", "/run/podqos/guard"
 OOM_SCORE_ADJ = -999

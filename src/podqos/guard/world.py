@@ -17,12 +17,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from podqos.agent.commands import Command, PreemptPod, RemoveCgroup, StopPod, WatchMemory
-from podqos.agent.events import Event, PodCleanedUp, PodStopped
+from podqos.agent.port import Command, Event, PodCleanedUp, PodStopped, PreemptPod, RemoveCgroup, StopPod, WatchMemory
 from podqos.agent.reasons import Because, UnderPressure
-from podqos.eviction.commands import EvictPod, ReclaimTarget
-from podqos.eviction.observation import Observation, observe
-from podqos.eviction.signals import Signal
+from podqos.eviction.manager import EvictPod, ReclaimTarget
+from podqos.eviction.signals import Observation, Signal, observe
 from podqos.guard.eviction import GuardVictim
 from podqos.guard.figures import GuardFigures, WatchedPod
 from podqos.guard.known_pods import GuardedPod, never_evicted

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from podqos.amounts import listed
 from podqos.manifest.custom_kind import ANY, Added, Stated, Template
 from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.model.pod import Container, PodSpec
 from podqos.model.resources import QOS_RESOURCES
-from podqos.wording import listed
 
 _SIDES = ("requests", "limits")
 # Fields of pods that stand, with their names and values, in the part of an object that describes a pod.

@@ -149,3 +149,16 @@ def _schema(kind: type) -> dict[str, object]:
     if kind is Fraction:
         return {"type": "number"}
     raise NotImplementedError(f"{kind.__name__} in a documented value")
+
+
+SLOT = '<script id="run" type="application/json">null</script>'
+
+
+def embedded(viewer: str, value: object) -> str:
+    """Return the built page with a value written into it, which must not be able to close its script element.
+
+    So ``<`` is escaped in a way that JavaScript and JSON both allow.
+    """
+    assert viewer.count(SLOT) == 1, "not the built viewer"
+    data = msgspec.json.encode(value).decode().replace("<", "\\u003c")
+    return viewer.replace(SLOT, SLOT.replace("null", data))

@@ -43,7 +43,7 @@ CONTAINER_LISTS = {
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return how to fix an unknown field name."""
-    from podqos.wording import nearest
+    from podqos.amounts import nearest
 
     names = sorted(known)
     near = nearest(name, names)

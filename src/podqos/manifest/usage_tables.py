@@ -20,6 +20,7 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
+from podqos.amounts import nearest
 from podqos.errors import InputError
 from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import Plain
@@ -27,7 +28,6 @@ from podqos.manifest.samples import PrometheusSeries, SampleRow, csv_rows, is_ba
 from podqos.manifest.times import read_time
 from podqos.manifest.written_amounts import plain_amount
 from podqos.model.time_units import SECOND_US
-from podqos.wording import nearest
 
 Table = Iterator[SampleRow] | tuple[PrometheusSeries, ...]
 

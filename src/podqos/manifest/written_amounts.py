@@ -7,6 +7,12 @@ Manifests are not read this way: there, upstream's rule decides. A text that cou
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+from podqos.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _SPACES = " \u00a0\u202f"
 _AMOUNT = re.compile(rf"([+-]?)([0-9](?:[0-9.,'_]|[{_SPACES}](?=[0-9]))*)\s*([A-Za-zµ]*)")
@@ -71,3 +77,16 @@ def _with_one_mark(digits: str, mark: str, *, decimal_comma: bool | None) -> str
             return None
         return digits.replace(",", "" if is_grouped and not decimal_comma else ".")
     return digits.replace(mark, "") if is_grouped else None
+
+
+def positive_number(text: str, where: str, what: str, example: str, most: int | None = None) -> Fraction:
+    """Read a number above zero; ``where`` it is stated and ``what`` it is, in an error."""
+    from fractions import Fraction
+
+    try:
+        number = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        number = Fraction(0)
+    if number <= 0 or (most is not None and number > most):
+        raise InvalidArgument(f"{text!r} is not a {what}", where=where, fix=f"for example {example}")
+    return number

@@ -16,8 +16,8 @@ from podqos.admission.stored import with_assumed_classes
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
 from podqos.objects.objects import FoundWorkload, Objects
-from podqos.placement.node_affinity import unmeetable_bounds
-from podqos.words.admission import exempt
+from podqos.placement.node_rules import unmeetable_bounds
+from podqos.text.admission import exempt
 
 
 def never_admitted(found: FoundWorkload, objects: Objects, profile: Profile) -> Refusal | None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from podqos.amounts import listed
 from podqos.errors import InvalidArgument
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.model.assumption import Assumption
 from podqos.model.node import LEAST_NODE_BYTES
 from podqos.model.resources import CPU, MEMORY, is_hugepages
 from podqos.naming import naming, stated_with
-from podqos.wording import listed
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from podqos.model.node import Node
     from podqos.model.pod import Pod
     from podqos.objects.objects import Objects
@@ -71,6 +72,8 @@ def node_cores(name: str, nodes: Iterable[Node], *, left_for_pods: bool) -> tupl
 
     Never this machine's, as of memory. ``left_for_pods``: without those it reserves, where it states them.
     """
+    from fractions import Fraction
+
     stated = []
     for node in nodes:
         capacity, allocatable = (of.get(CPU) for of in (node.status.capacity, node.status.allocatable))

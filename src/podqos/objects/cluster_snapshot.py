@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InputError, InvalidArgument, InvalidQuantity
-from podqos.eviction.observation import decode_summary
+from podqos.eviction.signals import decode_summary
 from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.manifest.kubelet import kubelet_settings_in
 from podqos.model.assumption import Assumption

@@ -199,7 +199,7 @@ class Contents:
             other = found.other
             if not is_kubelet(other.kind, other.api_version):
                 continue
-            from podqos.eviction.kubelet_file import with_the_rest
+            from podqos.eviction.thresholds import with_the_rest
             from podqos.manifest.kubelet import kubelet_settings
             from podqos.objects.kubelet_notes import ignored_problems
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InvalidConfiguration
-from podqos.eviction.kubelet_file import check_alone
+from podqos.eviction.thresholds import check_alone
 from podqos.manifest.kubelet import Notation
 from podqos.manifest.problems import Problem
 from podqos.model.assumption import Assumption, of_version
@@ -19,8 +19,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.naming import naming, stated_with
 from podqos.objects.files import STDIN
-from podqos.placement.kubelet_start import check_starts
-from podqos.placement.node_cgroups import cgroup_settings
+from podqos.placement.allocatable import cgroup_settings, check_starts
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
 
 if TYPE_CHECKING:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from podqos.errors import InvalidConfiguration
-from podqos.eviction.kubelet_file import check_alone
 from podqos.eviction.signals import Signal
+from podqos.eviction.thresholds import check_alone
 from podqos.manifest.kubelet import kubelet_settings
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from podqos.placement.allocatable import Allocatable
-from podqos.placement.kubelet_start import divided
+from podqos.placement.allocatable import Allocatable, divided
 
 
 def settings_from_flags(flags: Mapping[str, list[str]]) -> KubeletConfiguration:

@@ -13,8 +13,8 @@ from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.naming import naming
 from podqos.objects.objects import FoundWorkload, Objects
+from podqos.orders.pods import NodePod, names_by_workload, pods_on_node
 from podqos.placement.workloads import POD
-from podqos.survival.node.pods import NodePod, names_by_workload, pods_on_node
 
 
 def node_pods(

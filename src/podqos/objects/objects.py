@@ -296,7 +296,7 @@ class Objects:
     def check_kubelets(self) -> None:
         """Note kubelets in the files that do not start with their settings, for answers that need none of them."""
         for kubelet in self.kubelets:
-            from podqos.eviction.kubelet_file import check_alone
+            from podqos.eviction.thresholds import check_alone
 
             source, place = kubelet.found.source, kubelet.found.other.place
             try:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec import Struct
 
+from podqos.amounts import counted, nearest
 from podqos.manifest.contents import Other, Reading
 from podqos.manifest.kinds import NAMESPACE, group_of, is_custom_group, is_kubelet, is_policy
 from podqos.manifest.problems import Problem, Severity
 from podqos.objects.sources import Source
-from podqos.wording import counted, nearest
 
 if TYPE_CHECKING:
     from podqos.manifest.kubelet import KubeletSettings

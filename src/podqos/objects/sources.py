@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.amounts import counted
 from podqos.manifest.contents import Reading
 from podqos.manifest.known_kinds import is_kubernetes_own
 from podqos.manifest.placeholders import quoted_hint
@@ -21,7 +22,6 @@ from podqos.manifest.problems import Isolated, Position, Problem, Severity
 from podqos.manifest.reading import NO_DOCUMENTS, read
 from podqos.manifest.text import Place
 from podqos.objects.purposes import Purpose
-from podqos.wording import counted
 
 if TYPE_CHECKING:
     from podqos.admission.field_errors import FieldError

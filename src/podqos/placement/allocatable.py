@@ -12,12 +12,18 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from podqos.errors import InvalidConfiguration
 from podqos.eviction.signals import Signal
-from podqos.eviction.thresholds import Threshold, parse_thresholds
+from podqos.eviction.thresholds import Threshold, check_settings, parse_thresholds
+from podqos.model.go_text import parse_duration_ns
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import PODS
+from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList, is_hugepages
+from podqos.model.time_units import MICROSECOND_NS
+from podqos.naming import hint, naming
+from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion, MemoryQoS, SwapBehavior
 
 # The only two signals whose thresholds are withheld from scheduling, and of what they are thresholds.
 _RESERVING_SIGNALS = {Signal.MEMORY: MEMORY, Signal.NODEFS: EPHEMERAL_STORAGE}
@@ -197,3 +203,86 @@ def _less(amount: Quantity, taken: Quantity) -> Quantity:
 
 def _at_least_zero(amount: Quantity) -> Quantity:
     return amount if amount.sign >= 0 else ZERO
+
+
+# The default of older versions, which may stay in their files.
+_FORMER_THROTTLING_FACTOR = 0.9
+
+
+def check_starts(
+    config: KubeletConfiguration, capacity: ResourceList, *, swap_bytes: int = 0, profile: Profile = LATEST
+) -> None:
+    """Raise ``InvalidConfiguration`` where the kubelet does not start with these settings on such a node."""
+    needs_memory_qos = config.memory_throttling_factor not in (None, _FORMER_THROTTLING_FACTOR)
+    if profile.memory_qos == "beta" and needs_memory_qos and not config.has_memory_qos(profile):
+        what = "is set, but featureGates turns MemoryQoS off: the kubelet does not start"
+        raise InvalidConfiguration(what, where="memoryThrottlingFactor", fix="remove it, or turn MemoryQoS on")
+    check_settings(config, profile)
+    if swap_bytes and config.fail_swap_on:
+        what = "is true, but the node has swap: the kubelet does not start"
+        raise InvalidConfiguration(what, where="failSwapOn", fix="write failSwapOn: false")
+    divided(capacity, config)
+
+
+def divided(capacity: ResourceList, config: KubeletConfiguration) -> Allocatable:
+    """Divide a node as this kubelet does; it must not reserve more than there is."""
+    allocatable = node_allocatable(capacity, config)
+    for resource in allocatable.over_reserved:
+        withheld, there = allocatable.reservation[resource], capacity[resource]
+        what = too_much_withheld(resource, str(withheld), str(there))
+        fix = "reserve less" + hint(", or describe the node as it is, for example " + naming("node_memory"))
+        raise InvalidConfiguration(what, fix=fix)
+    return allocatable
+
+
+def too_much_withheld(resource: str, withheld: str, there: str) -> str:
+    """Return the error of a kubelet that withholds more from pods than its node has."""
+    return f"{withheld} of {resource} is withheld from pods, but the node has only {there}: the kubelet does not start"
+
+
+def cgroup_settings(
+    config: KubeletConfiguration,
+    capacity: ResourceList,
+    *,
+    swap_bytes: int = 0,
+    cgroup_version: CgroupVersion = CgroupVersion.V2,
+    profile: Profile = LATEST,
+) -> CgroupSettings:
+    """Return the settings of a node with this capacity, of which memory must be known.
+
+    A driver that the file does not state is systemd: the kubelet asks the runtime (1.34), and that is the usual answer.
+    """
+    enforced = node_allocatable(capacity, config).enforced
+    return CgroupSettings(
+        node_memory_bytes=capacity[MEMORY].value,
+        node_swap_bytes=swap_bytes,
+        node_capacity=capacity,
+        node_allocatable=enforced,
+        enforce_node_allocatable="pods" in config.enforce_node_allocatable,
+        cgroup_version=cgroup_version,
+        cgroup_driver=CgroupDriver(config.cgroup_driver or CgroupDriver.SYSTEMD),
+        cgroup_root=config.cgroup_root or "/",
+        cgroups_per_qos=config.cgroups_per_qos,
+        cpu_cfs_quota=config.cpu_cfs_quota,
+        cpu_cfs_period_us=parse_duration_ns(config.cpu_cfs_quota_period) // MICROSECOND_NS,
+        static_cpu_manager=config.cpu_manager_policy == "static",
+        exclusive_cpu_quota=config.has_exclusive_cpu_quota(profile),
+        pod_pids_limit=config.pod_pids_limit if config.pod_pids_limit > 0 else None,
+        single_process_oom_kill=bool(config.single_process_oom_kill),
+        memory_qos=_memory_qos(config, enforced, profile),
+        qos_reserved_memory_percent=config.qos_reserved_memory_percent(profile),
+        swap_behavior=SwapBehavior(config.memory_swap.swap_behavior or SwapBehavior.NO_SWAP),
+    )
+
+
+def _memory_qos(config: KubeletConfiguration, enforced: ResourceList, profile: Profile) -> MemoryQoS | None:
+    if not config.has_memory_qos(profile):
+        return None
+    factor = config.memory_throttling_factor
+    tiered = config.memory_reservation_policy == "TieredReservation"
+    return MemoryQoS(
+        throttling_factor=profile.memory_throttling_factor if factor is None else factor,
+        reservation_policy="TieredReservation" if tiered else "None",
+        # The kubelet takes the allocatable that it enforces here, which leaves eviction thresholds out.
+        node_allocatable_bytes=enforced[MEMORY].value,
+    )

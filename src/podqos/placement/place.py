@@ -1,10 +1,12 @@
-"""Places a set of pods on a set of nodes: which node each gets, which are preempted, which are pending.
+"""Places a set of pods on a set of nodes: which node each gets, which are preempted, which are pending, and why.
 
 Pods are taken from a queue as the scheduler takes them: the higher priority first, then the earlier. A pod that fits
-nowhere may displace others (``preemption``); those whose controller replaces them join the queue again. A pod
-without a place is tried again as soon as something has changed that could help.
+nowhere may displace others; those whose controller replaces them join the queue again. A pod without a place is tried
+again as soon as something has changed that could help. There is no time here: a preempted pod leaves at once, and the
+preempting one takes its place.
 
-There is no time here: a preempted pod leaves at once, and the preempting one takes its place.
+To the scheduler, pods that wait for each other are merely pending, each with the same message on every node.
+``affinity_waits`` finds what they wait for, whether such a pod exists at all, and where the waiting is circular.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from enum import StrEnum
-from itertools import count
+from itertools import chain, count
 
 from msgspec import Struct
 
@@ -23,19 +25,114 @@ from podqos.model.node import Node
 from podqos.model.pod import TERMINAL_PHASES, Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.service import Service
-from podqos.placement.budgets import Budgets
-from podqos.placement.choosing import Chooser, best_chooser
-from podqos.placement.filters import SchedulerCluster
-from podqos.placement.node_state import SchedulerNode
-from podqos.placement.nominations import Nominations
-from podqos.placement.outcome import Displacement, Outcome, Placement, Status
-from podqos.placement.pod_affinity import Namespaces, meets_all
-from podqos.placement.pod_view import Likeness, PodView, Views
-from podqos.placement.preemption import Candidate, Preemption
-from podqos.placement.score import NodeScore
-from podqos.placement.topology_spread import counts
+from podqos.placement.filters import Filters, Namespaces, Nominations, SchedulerCluster, counts, meets_all
+from podqos.placement.pods import Likeness, PodView, SchedulerNode, Views
+from podqos.placement.reasons import Reasons
+from podqos.placement.schedule import Budgets, Candidate, Chooser, NodeScore, Preemption, PreemptionFailure
+
+
+class Status(StrEnum):
+    """The outcome for a pod."""
+
+    BOUND = "Bound"
+    """It already had a node."""
+    PLACED = "Placed"
+    PENDING = "Pending"
+    GATED = "Gated"
+    """It has scheduling gates; the scheduler ignores it."""
+    DISPLACED = "Displaced"
+    """A pod of higher priority took its place, and no controller replaces it."""
+    FINISHED = "Finished"
+    """It has terminated and takes no resources."""
+    ELSEWHERE = "Elsewhere"
+    """It is bound to a node that is not among those given."""
+
+
+class Outcome(Struct, frozen=True, gc=False):
+    """The outcome for one pod."""
+
+    pod: str
+    status: Status
+    node: str | None = None
+
+
+class Displacement(Struct, frozen=True, gc=False):
+    """One pod that was preempted for another."""
+
+    pod: str
+    node: str
+    by: str
+
+
+class NodeRefusal(Struct, frozen=True, gc=False):
+    """Why one node does not take a pod."""
+
+    node: str
+    first: Reasons
+    """What the first filter that rejects says; the scheduler stops there."""
+    reasons: Reasons
+    """All reasons."""
+
+
+class WaitReason(Struct, frozen=True):
+    """Why a pod is pending."""
+
+    pod: str
+    nodes: tuple[NodeRefusal, ...]
+    preemption: PreemptionFailure
+
+
+class Placement:
+    """The nodes with their pods, and the result for every pod."""
+
+    def __init__(
+        self,
+        cluster: SchedulerCluster,
+        budgets: Budgets,
+        outcomes: Iterable[Outcome],
+        displacements: Iterable[Displacement],
+        pending: Iterable[PodView],
+        *,
+        scores: Mapping[str, tuple[NodeScore, ...]],
+    ) -> None:
+        self.cluster = cluster
+        self.outcomes = tuple(outcomes)
+        """In the order in which the pods were given."""
+        self.displacements = tuple(displacements)
+        """In the order in which they happened."""
+        self.pending = tuple(pending)
+        """Those that found no place, in the order in which they were given."""
+        self.scores = scores
+        """Of all nodes that would have done when a pod was placed, by its key; empty for large clusters."""
+        self._budgets = budgets
+
+    def refusal(self, view: PodView) -> WaitReason:
+        """Return why a pending pod does not fit among the placed pods."""
+        failure = Preemption(self.cluster, self._budgets).candidate(view)
+        assert isinstance(failure, PreemptionFailure), f"{view.key} could still preempt a pod"
+        return refusal(view, self.cluster, failure)
+
+    def alike(self) -> list[list[PodView]]:
+        """Return the pending pods in groups with identical reasons: pods of one workload."""
+        groups: dict[Likeness, list[PodView]] = {}
+        for view in self.pending:
+            groups.setdefault(view.likeness, []).append(view)
+        return list(groups.values())
+
+
+def refusal(view: PodView, cluster: SchedulerCluster, failure: PreemptionFailure) -> WaitReason:
+    """Return why a pod that fits nowhere, and for which preemption fails, waits."""
+    filters = Filters(view, cluster)
+    nodes = []
+    for state in cluster.states:
+        answers = tuple(filter(None, filters.answers(state)))
+        nodes.append(NodeRefusal(state.name, answers[0], tuple(chain.from_iterable(answers))))
+    return WaitReason(view.key, tuple(nodes), failure)
+
 
 _PROGRESS_EVERY = 256
+# From this many questions (pods × nodes) on, scores are too many to read.
+_MANY = 20_000
 
 Progress = Callable[[int], None]
 
@@ -82,7 +179,6 @@ def place(
     order: QueueOrder = QueueOrder.PRIORITY,
     bare: Container[str] = frozenset(),
     progress: Progress | None = None,
-    chooser: Callable[[SchedulerCluster], Chooser] | None = None,
 ) -> Placement:
     """Place ``pods``, which are used as given: defaulted, with their priorities (see ``admission``).
 
@@ -90,7 +186,7 @@ def place(
     many pods have had their turn.
     """
     views = map(surroundings.views.of, pods)
-    return place_views(views, surroundings, order=order, bare=bare, progress=progress, chooser=chooser)
+    return place_views(views, surroundings, order=order, bare=bare, progress=progress)
 
 
 def place_views(
@@ -100,7 +196,6 @@ def place_views(
     order: QueueOrder = QueueOrder.PRIORITY,
     bare: Container[str] = frozenset(),
     progress: Progress | None = None,
-    chooser: Callable[[SchedulerCluster], Chooser] | None = None,
 ) -> Placement:
     """Place pods like ``place``: for those who place nearly the same pods often, and keep their views."""
     cluster = surroundings.cluster(SchedulerNode(node, surroundings.profile) for node in surroundings.nodes)
@@ -108,7 +203,7 @@ def place_views(
     _check_names(cluster, every)
     run = _Run(cluster, surroundings.counted_budgets(every), bare)
     waiting = [view for view in every if run.receive(view)]
-    run.chooser = chooser(cluster) if chooser is not None else best_chooser(len(waiting), cluster)
+    run.chooser = Chooser(cluster, explains=len(waiting) * len(cluster.states) < _MANY)
     run.place_all(_Queue(waiting, order), progress)
     return run.result(every)
 
@@ -194,12 +289,12 @@ class _Run:
                 returning = self._displace(candidate, view)
                 self._bind(view, candidate.state)
                 return [*returning, *self._awakened(view, others=True)]
-        if not view.depends_on_pods:
+        if not view.likeness.depends_on_pods:
             # More pods never make room: until one leaves, pods like this one need not be tried again.
             self._hopeless[view.likeness] = self._departures
         tried = _Try(view, self._arrivals, self._departures)
         self._refused.setdefault(view.likeness, {})[view.key] = tried
-        if view.depends_on_pods:
+        if view.likeness.depends_on_pods:
             self._dependent[view.likeness] = None
         return []
 
@@ -234,8 +329,9 @@ class _Run:
 
     def _is_awaited(self, arrived: PodView, by: PodView) -> bool:
         """Whether a pod is one that another must be near to or that changes how evenly its like lie."""
-        return meets_all(by, arrived, self._cluster.namespaces) or any(
-            counts(selector, by.namespace, arrived) for selector in by.spread
+        waiting, came = by.likeness, arrived.likeness
+        return meets_all(waiting, came, self._cluster.namespaces) or any(
+            counts(constraint.label_selector, waiting.namespace, came) for constraint in waiting.spread
         )
 
     def _candidate(self, view: PodView) -> Candidate | None:
@@ -257,7 +353,6 @@ class _Run:
 
     def _bind(self, view: PodView, state: SchedulerNode) -> None:
         self._enter(view, state)
-        self.chooser.count(state, view, 1)
         self._status[view.key] = Status.PLACED
 
     def _enter(self, view: PodView, state: SchedulerNode) -> None:
@@ -271,7 +366,6 @@ class _Run:
         state.remove(view)
         del self._where[view.key]
         self._scores.pop(view.key, None)
-        self.chooser.count(state, view, -1)
         self._budgets.count(view, -1)
         self._priorities[view.priority] -= 1
         if not self._priorities[view.priority]:
@@ -280,7 +374,9 @@ class _Run:
 
     def _may_help(self, tried: _Try) -> bool:
         """Whether something has changed since that could make the pod fit."""
-        return tried.departures != self._departures or (tried.view.depends_on_pods and tried.arrivals != self._arrivals)
+        return tried.departures != self._departures or (
+            tried.view.likeness.depends_on_pods and tried.arrivals != self._arrivals
+        )
 
 
 class _Queue:
@@ -312,3 +408,53 @@ class _Try(Struct, frozen=True):
     view: PodView
     arrivals: int
     departures: int
+
+
+class AffinityWait(Struct, frozen=True, gc=False):
+    """A pending pod that must be near to pods of which none has a place."""
+
+    pod: str
+    waits_for: tuple[str, ...]
+    """Pending pods that match; empty means that no such pod exists."""
+    circle: tuple[str, ...] = ()
+    """Pods of which each waits for the next and the last for the first; empty if the pod is in no such circle."""
+
+
+def affinity_waits(placement: Placement) -> tuple[AffinityWait, ...]:
+    """Return the pending pods, one of each kind, that wait for pods that have no place either."""
+    kinds = {group[0].key: group[0] for group in placement.alike()}
+    graph = {
+        key: tuple(other for other, candidate in kinds.items() if _would_do(view, candidate, placement.cluster))
+        for key, view in kinds.items()
+        if view.likeness.affinity and not _has_company(view, placement.cluster)
+    }
+    return tuple(AffinityWait(key, waits_for, _circle(key, graph)) for key, waits_for in graph.items())
+
+
+def _would_do(view: PodView, candidate: PodView, cluster: SchedulerCluster) -> bool:
+    return candidate is not view and meets_all(view.likeness, candidate.likeness, cluster.namespaces)
+
+
+def _has_company(view: PodView, cluster: SchedulerCluster) -> bool:
+    """Whether a pod that the pod must be near to has a place, or the pod may be the first of its kind."""
+    if meets_all(view.likeness, view.likeness, cluster.namespaces):
+        return True
+    present = {other for state in cluster.states for other in state.likenesses}
+    return any(meets_all(view.likeness, other, cluster.namespaces) for other in present)
+
+
+def _circle(start: str, graph: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the shortest way from a pod over those it waits for back to itself."""
+    paths: list[tuple[str, ...]] = [(start,)]
+    seen = {start}
+    while paths:
+        longer: list[tuple[str, ...]] = []
+        for path in paths:
+            for following in graph.get(path[-1], ()):
+                if following == start:
+                    return path
+                if following not in seen:
+                    seen.add(following)
+                    longer.append((*path, following))
+        paths = longer
+    return ()

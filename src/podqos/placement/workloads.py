@@ -25,8 +25,7 @@ from podqos.model.scheduling import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
 )
-from podqos.placement.node_affinity import matches, required_terms
-from podqos.placement.taints import first_untolerated, taints_of
+from podqos.placement.node_rules import first_untolerated, matches, required_terms, taints_of
 
 MOST_PODS = 1_000_000
 """Replicas of one workload: several times what the largest cluster runs. A typo comes further."""

@@ -16,6 +16,7 @@ from functools import cache, lru_cache, partial
 
 from msgspec.structs import replace
 
+from podqos.amounts import listed
 from podqos.manifest.plain import format_path
 from podqos.model.pod import CLASS_RANK, Container, Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
@@ -25,7 +26,6 @@ from podqos.policy.model import Exemption, Globs, Policy, Rule
 from podqos.policy.subject import Subject
 from podqos.policy.violation import Amounts, Exempted, Judgement, Violation, Why
 from podqos.qos.classes import Classification, ResourcePlace, classify, deciding_resources
-from podqos.wording import listed
 
 # Every container uses these, whether it states an amount or not.
 ALWAYS_USED = (*QOS_RESOURCES, EPHEMERAL_STORAGE)

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
+from podqos.amounts import listed
 from podqos.manifest.plain import Plain
 from podqos.model.pod import CLASS_RANK, QOSClass
 from podqos.model.profile import Profile
@@ -21,7 +22,6 @@ from podqos.policy.judge import ALWAYS_USED
 from podqos.policy.matching import has_expired, named
 from podqos.policy.model import Exemption, Policy, Priority, Rule
 from podqos.policy.words import LONGEST
-from podqos.wording import listed
 
 _MIRROR = "kubernetes.io/config.mirror"
 

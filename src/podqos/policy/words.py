@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from podqos.amounts import listed, shown_ratio
 from podqos.model.quantity import Quantity
 from podqos.policy.budgets import OverBudget
 from podqos.policy.violation import Amounts, Violation, Why
-from podqos.wording import listed, shown_ratio
 
 LONGEST = 900
 """Maximum length: an API server keeps no more of a policy's message."""

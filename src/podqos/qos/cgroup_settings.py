@@ -7,7 +7,7 @@ memory) and the container runtime's. Defaults are those of a stock node: cgroup 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.qos.cpu import DEFAULT_PERIOD_US, WeightConversion
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 class CgroupVersion(StrEnum):
@@ -100,7 +103,7 @@ class CgroupSettings(Struct, frozen=True, kw_only=True):
 def stock_node(
     memory_bytes: int,
     *,
-    cores: int | None = None,
+    cores: int | Fraction | None = None,
     swap_bytes: int = 0,
     cgroup_version: CgroupVersion = CgroupVersion.V2,
     profile: Profile = LATEST,
@@ -109,7 +112,7 @@ def stock_node(
     has_memory_qos = profile.memory_qos == "beta"
     capacity = {MEMORY: Quantity.of_units(memory_bytes, "BinarySI")}
     if cores is not None:
-        capacity[CPU] = Quantity.of_units(cores)
+        capacity[CPU] = Quantity.of_milli(int(cores * 1000))
     return CgroupSettings(
         node_memory_bytes=memory_bytes,
         node_swap_bytes=swap_bytes,

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from podqos.errors import InputError
-from podqos.kernel.log_lines import LogStream
+from podqos.logs.kubectl import without_objects
+from podqos.logs.said import WhatWasRead
+from podqos.logs.search import LogStream
 from podqos.manifest.text import as_utf_8
 from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile, Inputs
-from podqos.objects.kubectl_text.recognition import may_be_kubectl, may_embed
 from podqos.reading.files import TO_READ, with_data
 from podqos.reading.logs import Log, opened
 from podqos.reading.pipes import Pipe
-from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 _READ_BYTES = 1 << 16
 _FIELDS = rb"(?:apiVersion|kind|items|metadata)"
@@ -39,22 +39,20 @@ _MOST_BROKEN = 100
 _AUDIT = b"audit.k8s.io"
 _MOST_TEXT_BYTES = 1 << 23
 """Of a text in whose midst objects are looked for."""
-_ODD = (b"\x1b[", b"\xc2\xa0")
-"""What pages and terminals put into a text."""
-_STATUS = b"status"
-_OF_STORED = (b"uid", b"resourceVersion", b"creationTimestamp", b"managedFields")
-"""What every object has that an API server keeps; in public, people leave it out."""
 _IN_LOGS = (
     *(b"Killed process", b"Kill process", b"invoked oom-killer", b"oom-kill:"),
-    *(b"Last State:", b"RESTARTS", b"LAST SEEN"),
+    *(b"Last State:", b"RESTARTS", b"LAST SEEN", b"Warning ", b"Normal "),
 )
 """Where one of these is, something else may follow objects."""
-_CONFIG_MAP, _INVOKED = b"ConfigMap", b"invoked oom-killer"
+_CONFIG_MAP = b"ConfigMap"
 _SNAPSHOT = (b'{"takenAt":', b'{"apiVersion":"podqos.dev/')
 
 
 def told_apart(paths: Iterable[str | Log]) -> tuple[list[InputFile], list[str | Log]]:
-    """Return the files with objects, which are read, and the logs, which are not (of a pipe, only the beginning is)."""
+    """Return the files with objects, which are read, and the logs, which are not (of a pipe, only the beginning is).
+
+    A text with both gives one of each.
+    """
     objects: list[InputFile] = []
     logs: list[str | Log] = []
     for given in paths:
@@ -63,31 +61,31 @@ def told_apart(paths: Iterable[str | Log]) -> tuple[list[InputFile], list[str | 
         head = as_utf_8(found.head) if isinstance(found, Log) else _head(found)
         if head.startswith(_SNAPSHOT):
             raise InputError("a snapshot of a cluster", where=path, fix="give it with " + naming("snapshot"))
-        is_odd = any(odd in head for odd in _ODD)
-        head = head.replace(_ODD[1], b" ")
-        is_objects = _is_objects(head)
-        is_partial = is_objects and _STATUS in head and not any(name in head for name in _OF_STORED)
-        if may_embed(head) and (is_odd or is_partial or not is_objects):
-            own, found = _separated(found, path)
-            objects += own
-            is_objects = is_objects and not own and not (is_partial and _has_pods(found))
-        if not is_objects:
+        are_objects = _is_objects(head)
+        if not are_objects and not (b"apiVersion" in head and b"kind" in head):
+            logs.append(found)
+            continue
+        if isinstance(found, Log):
+            data = _start_of(found)
+            found.head = data + found.head  # what is read only once is put back
+        else:
+            with opened(found) as stream:
+                data = _start_of(stream)
+        if len(data) <= _MOST_TEXT_BYTES and (not are_objects or any(mark in data for mark in _IN_LOGS)):
+            own, rest = without_objects(as_utf_8(data).decode(errors="replace").replace("\r\n", "\n"))
+            if own.strip():
+                # Someone keeps a log in a ConfigMap.
+                logged = data if _CONFIG_MAP in data else rest.encode()
+                objects.append(read_file(InputFile(path, data=own.encode())))
+                if logged.strip(b"-. \t\r\n"):
+                    logs.append(Log(path, logged))
+                continue
+        if not are_objects:
             logs.append(found)
             continue
         with opened(found) as stream:
-            data = _start_of(stream)
-            if len(data) <= _MOST_TEXT_BYTES and _CONFIG_MAP in data and _INVOKED in data:
-                objects.append(read_file(InputFile(path, data=data)))
-                logs.append(Log(path, data))  # someone keeps one in it
-                continue
-            if len(data) <= _MOST_TEXT_BYTES and any(mark in data for mark in _IN_LOGS):
-                own, rest = _split(as_utf_8(data), path, "")
-                if isinstance(rest, Log) and rest.head.strip(b"-. \t\r\n"):
-                    objects += own
-                    logs.append(rest)
-                    continue
-            data = b"".join((data, *iter(lambda: stream.read(_READ_BYTES), b"")))
-            objects.append(read_file(InputFile(path, data=data)))
+            whole = b"".join(iter(lambda: stream.read(_READ_BYTES), b""))
+        objects.append(read_file(InputFile(path, data=whole)))
     return objects, logs
 
 
@@ -96,7 +94,9 @@ def is_text(path: str) -> bool:
     if not os.path.isfile(path):
         return False
     head = _head(path)
-    return not _is_objects(head) and may_be_kubectl(head)
+    return not _is_objects(head) and any(
+        word in head for word in (b"Last State:", b"RESTARTS", b"LAST SEEN", b"QoS Class:")
+    )
 
 
 def what_is_given(files: Inputs, logs: Iterable[str | Log]) -> WhatWasRead:
@@ -113,29 +113,6 @@ def what_is_given(files: Inputs, logs: Iterable[str | Log]) -> WhatWasRead:
     )
 
 
-def _separated(found: str | Log, path: str) -> tuple[list[InputFile], str | Log]:
-    """Return the objects in the midst of a text, and the text without them; a large log stays as it is."""
-    if isinstance(found, Log):
-        data = _start_of(found)
-        found.head = data + found.head  # what is read only once is put back
-    else:
-        with opened(found) as stream:
-            data = _start_of(stream)
-    return ([], found) if len(data) > _MOST_TEXT_BYTES else _split(as_utf_8(data), path, found)
-
-
-def _has_pods(found: str | Log) -> bool:
-    """Whether a text has pods with their status, of which someone left out a part."""
-    if isinstance(found, Log):
-        data = found.head
-    else:
-        with opened(found) as stream:
-            data = _start_of(stream)
-    from podqos.objects.kubectl_text.reader import read_text
-
-    return len(data) <= _READ_BYTES and bool(read_text(data.decode(errors="replace")).pods)
-
-
 def _start_of(stream: LogStream) -> bytes:
     """Return a text, or more of it than is searched."""
     parts, length = [b""], 0
@@ -143,13 +120,6 @@ def _start_of(stream: LogStream) -> bytes:
         parts.append(part)
         length += len(part)
     return b"".join(parts)
-
-
-def _split(data: bytes, path: str, whole: str | Log) -> tuple[list[InputFile], str | Log]:
-    from podqos.objects.kubectl_text.embedded import embedded_objects
-
-    own, rest = embedded_objects(data.decode(errors="replace"))
-    return ([InputFile(path, data=own.encode())], Log(path, rest.encode())) if own.strip() else ([], whole)
 
 
 def read_file(file: InputFile) -> InputFile:

@@ -14,11 +14,11 @@ from podqos.errors import Refused
 from podqos.model.assumption import Assumption
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Missing
 from podqos.objects.spreading import Progress
+from podqos.questions.autopsy_ended import is_killed
+from podqos.questions.autopsy_eviction import event_sign, event_trace, status_trace
 from podqos.reading.cluster_part import Part
 from podqos.reading.live_cluster import list_lines, measured, snapshot_lines
 from podqos.reading.logs import Log
-from podqos.survival.autopsy.eviction_traces import event_sign, event_trace, status_trace
-from podqos.survival.autopsy.terminations import Evidence, terminations
 
 MOST_NODES = 20
 """The maximum number of nodes to query for logs and usage."""
@@ -59,10 +59,7 @@ def _nodes_of(found: ClusterSnapshot, name: str) -> dict[str, None]:
     """Return the nodes on which something died, or on which a pod is or was."""
     nodes: dict[str, None] = {}
     for pod in found.fated_pods:
-        if name:
-            is_meant = pod.metadata.name == name
-        else:
-            is_meant = status_trace(pod) is not None or any(terminations([pod], Evidence()))
+        is_meant = pod.metadata.name == name if name else status_trace(pod) is not None or is_killed(pod)
         if is_meant and pod.spec.node_name:
             nodes[pod.spec.node_name] = None
     for event in found.events:

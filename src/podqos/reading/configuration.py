@@ -8,19 +8,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from podqos.advice.checks.catalogue import CHECKS, check_names
-from podqos.advice.checks.configuration import Configuration
+from podqos.advice.checks.baseline import Baseline
+from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.catalogue import CHECKS, check_named, check_names
+from podqos.advice.checks.configuration import Configuration, demands_of, options_of
+from podqos.advice.checks.finding import FailOn, FindingSeverity
+from podqos.advice.checks.gate import Gate
 from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Problem
-from podqos.model.profile import parse_version
+from podqos.model.profile import Profile, parse_version
 from podqos.model.quantity import Quantity
 from podqos.naming import naming
-from podqos.objects.files import STDIN
-from podqos.reading.configured import find_configuration
+from podqos.objects.files import STDIN, Inputs, file_behind
+from podqos.objects.sources import Source
+from podqos.reading.baseline import read_baseline
+from podqos.reading.configured import FILE_NAME, find_configuration
 from podqos.reading.paths import relative, with_slashes
 
 
@@ -41,12 +49,63 @@ class ReadConfiguration(Struct, frozen=True):
         """Return a path of the configuration relative to the current directory."""
         return with_slashes(os.path.join(self.folder, path))
 
+    @property
+    def baseline(self) -> str | None:
+        """The baseline file, relative to the current directory."""
+        stated = self.configuration.baseline
+        return None if stated is None else self.resolve(stated)
 
-def relative_path(path: str, folder: str) -> str:
-    """Return a path as a configuration in a directory would write it."""
-    if path == STDIN:
-        return path
-    return relative(os.path.realpath(path), os.path.realpath(folder or "."))
+    def options(
+        self, *, version: str | None, otherwise: Profile, node_memory_bytes: int | None, only: Iterable[str]
+    ) -> CheckOptions:
+        """Return the settings of the checks; what is given wins. ``otherwise``: the rules where nothing states them."""
+        settings = self.configuration
+        options = options_of(settings.options, CheckOptions())
+        stated = version or settings.kubernetes_version
+        return replace(
+            options,
+            node_memory_bytes=node_memory_bytes or options.node_memory_bytes,
+            profile=parse_version(stated) if stated else otherwise,
+            demands=demands_of(settings, FILE_NAME),
+            today=datetime.now(UTC).date(),
+            inject=settings.inject,
+            disabled=checks_named(settings.disable),
+            only=frozenset(check_named(name, "only").id for name in only),
+        )
+
+    def gate(
+        self, *, min_severity: str | None, fail_on: str | None, baseline: str | None, show_suppressed: bool
+    ) -> Gate:
+        """Return what is reported and what fails; what is given wins."""
+        settings = self.configuration
+        return Gate(
+            min_severity=FindingSeverity(min_severity or settings.min_severity or FindingSeverity.INFO),
+            fail_on=FailOn(fail_on or settings.fail_on or FailOn.WARNING),
+            ignore=settings.ignore,
+            folder=self.folder,
+            baseline=Baseline() if baseline is None else read_baseline(baseline),
+            show_suppressed=show_suppressed,
+        )
+
+    def paths_of(self, sources: Iterable[Source]) -> dict[str, str]:
+        """Return files as this configuration writes them, where it says which findings to ignore."""
+        return paths_below(self.folder, sources) if self.configuration.ignore else {}
+
+    def without_own_files(self, inputs: Inputs, baseline: str | None) -> Inputs:
+        """Leave out podqos' own files in a directory of manifests."""
+        own = baseline and os.path.realpath(baseline)
+        return inputs.only(
+            file
+            for file in inputs.files
+            if os.path.basename(file.path) != FILE_NAME and (not own or os.path.realpath(file.path) != own)
+        )
+
+
+def paths_below(folder: str, sources: Iterable[Source]) -> dict[str, str]:
+    """Return files as a configuration in a directory would write them."""
+    top = os.path.realpath(folder or ".")
+    files = {source.path: file_behind(source.path) or source.path for source in sources}
+    return {path: file if file == STDIN else relative(os.path.realpath(file), top) for path, file in files.items()}
 
 
 def read_configuration(path: str) -> ReadConfiguration:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from podqos.amounts import counted
 from podqos.manifest.problems import Problem, Severity
-from podqos.wording import counted
 
 
 def skipped_assertions(given: str, paths: Sequence[str]) -> list[Problem]:

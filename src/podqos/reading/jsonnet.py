@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterable
 
 from podqos.errors import InputError
@@ -72,5 +71,7 @@ def _common(paths: list[str]) -> str:
 
 def _left_out(where: str, files: list[str], shown: str) -> Problem:
     what = f"skipped: {len(files):,} Jsonnet files, which are not rendered" if len(files) > 1 else "skipped: Jsonnet"
-    command = shlex.join(["jsonnet", shown]) + hint(" | podqos … " + naming("files", "-"))
+    from shlex import join
+
+    command = join(["jsonnet", shown]) + hint(" | podqos … " + naming("files", "-"))
     return Problem(where, 0, 0, Severity.WARNING, "", what, command)

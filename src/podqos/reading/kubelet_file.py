@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from podqos.eviction.kubelet_file import read_kubelet
+from podqos.eviction.thresholds import read_kubelet
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.kubelet_notes import ignored_problems
 from podqos.reading.files import read_bytes

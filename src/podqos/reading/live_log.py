@@ -15,15 +15,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from math import inf
 from typing import IO, Protocol
 
 from podqos.errors import HostError, InputError
-from podqos.kernel.carriers.encodings import text_of
-from podqos.kernel.log_lines import Unwrapper
-from podqos.kernel.message import MOST_CHARACTERS, Message
-from podqos.kernel.oom_reader import OOMReader
-from podqos.kernel.oom_report import OOMReport
+from podqos.logs.carriers import MOST_CHARACTERS, Carrier
+from podqos.logs.kernel_lines import ReportReader
+from podqos.logs.report import OOMReport
 from podqos.naming import stated_with
 from podqos.objects.files import STDIN
 
@@ -36,6 +33,8 @@ _WAITING_SECONDS = 0.2
 _PATIENCE_SECONDS = 10.0
 """A report without a kill waits this long while other lines keep coming."""
 _POLL_SECONDS = 0.1
+_OWN = ("oom", "illed process", "ut of memory", "[  pid  ]")
+"""What lines of an OOM report hold."""
 _PIECE_BYTES = 1 << 16
 _JOURNAL = ("journalctl", "--dmesg", "--follow", "--lines=0", "--output=json", "--no-pager")
 
@@ -66,46 +65,38 @@ class GrowingLog(Protocol):
 
 def follow(log: GrowingLog, say: Callable[[str], None]) -> Iterator[OOMReport]:
     """Yield OOM reports as they end; ``say`` gets a line about what was lost. Ctrl-C ends the log."""
-    unwrapper, reader = Unwrapper(), OOMReader()
+    carrier, reader, waiting = Carrier(), ReportReader(), list[str]()
     with suppress(KeyboardInterrupt):
-        yield from _until_over(log, unwrapper, reader, say)
-    for report in [*reader.read(unwrapper.end()), *reader.end()]:
+        yield from _until_over(log, (carrier, reader, waiting), say)
+    for report in [*reader.feed(carrier.lines("\n".join(waiting).encode())), *reader.end()]:
         yield _dated(report, log)
 
 
 def _until_over(
-    log: GrowingLog, unwrapper: Unwrapper, reader: OOMReader, say: Callable[[str], None]
+    log: GrowingLog, reading: tuple[Carrier, ReportReader, list[str]], say: Callable[[str], None]
 ) -> Iterator[OOMReport]:
-    heard = own = time.monotonic()
-    waiting = inf
-    while not log.is_over:
-        log.wait(_POLL_SECONDS if reader.is_open or unwrapper.is_waiting else SILENCE_SECONDS)
+    carrier, reader, waiting = reading
+    heard = own = begun = time.monotonic()
+    while not log.is_over or waiting:
+        if not log.is_over:
+            log.wait(_POLL_SECONDS if reader.is_open or waiting else SILENCE_SECONDS)
         for line in log.lines():
             heard = time.monotonic()
+            begun = begun if waiting else heard
             if isinstance(line, int):
                 say(f"lost {line} lines of the kernel log: they came faster than they could be read")
-            for message in [*unwrapper.flush(), *_lost(line)] if isinstance(line, int) else unwrapper.feed(line):
-                for report in reader.feed(message):
-                    yield _dated(report, log)
-                if reader.is_own:
-                    own = heard
+            waiting.append(f"** {line} printk messages dropped **" if isinstance(line, int) else line)
         now = time.monotonic()
-        waiting = min(waiting, now) if unwrapper.is_waiting else inf
-        if now - waiting >= _WAITING_SECONDS:
-            waiting = inf
-            for message in unwrapper.flush():
-                for report in reader.feed(message):
-                    yield _dated(report, log)
-                if reader.is_own:
-                    own = heard
+        if waiting and (now - begun >= _WAITING_SECONDS or log.is_over):
+            text = "\n".join(waiting)
+            waiting.clear()
+            own = begun if any(word in text for word in _OWN) else own
+            for report in reader.feed(carrier.lines(text.encode())):
+                yield _dated(report, log)
         patience = _AFTER_KILL_SECONDS if reader.is_settled else _PATIENCE_SECONDS
-        if reader.is_open and (now - own >= patience or now - heard >= SILENCE_SECONDS):
+        if reader.is_open and not waiting and (now - own >= patience or now - heard >= SILENCE_SECONDS):
             for report in reader.end():
                 yield _dated(report, log)
-
-
-def _lost(count: int) -> Iterator[Message]:
-    yield Message(f"** {count} printk messages dropped **", is_marked=True)
 
 
 def _dated(report: OOMReport, log: GrowingLog) -> OOMReport:
@@ -247,7 +238,7 @@ class _Lines:
 
 
 def _text(line: bytes) -> str:
-    return text_of(line[: MOST_CHARACTERS * 4])
+    return line[: MOST_CHARACTERS * 4].decode(errors="replace")
 
 
 class _Pipe:

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from typing import Self
 
 from podqos.errors import InputError
-from podqos.kernel.log_lines import LogStream
+from podqos.logs.search import LogStream
 from podqos.manifest import binary_formats
 from podqos.manifest.binary_formats import HEAD_BYTES, binary_format, is_picture
 from podqos.manifest.text import is_utf_16

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from podqos.advice.sizing.samples import ContainerSamples, Measure, samples_of
+from podqos.amounts import listed
 from podqos.cluster.prometheus import Prometheus, PrometheusAccess, RangeAnswer, TimeRange
 from podqos.errors import InputError
 from podqos.manifest.samples import PrometheusSeries
 from podqos.model.assumption import Assumption
 from podqos.naming import naming, stated_with
-from podqos.wording import listed
 
 _LEAST_STEP_SECONDS = 60
 _MOST_SAMPLES = 2_100

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -18,7 +17,9 @@ from podqos.model.profile import LATEST
 from podqos.objects.files import RENDERED, STDIN, InputFile
 from podqos.reading.files import read_bytes
 from podqos.reading.paths import with_slashes
-from podqos.reading.running import Output, Stopped, run
+
+if TYPE_CHECKING:
+    from podqos.reading.running import Output
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 CHART = "Chart.yaml"
@@ -75,6 +76,8 @@ class Tool(Enum):
     @property
     def program(self) -> tuple[str, str] | None:
         """The first program that is installed, with its subcommand."""
+        import shutil
+
         return next((program for program in self.programs if shutil.which(program[0])), None)
 
     def command(self, directory: str) -> list[str]:
@@ -99,6 +102,8 @@ def render(directory: str, tool: Tool, scope: str | None) -> list[InputFile] | F
     own = ("--skip-tests",) if tool is Tool.HELM else ()
     # What begins with a dash would be an option.
     command = [*tool.program, os.path.join(".", directory) if directory.startswith("-") else directory, *own]
+    from podqos.reading.running import run  # with what starts processes, which most commands do not need
+
     try:
         output = run(command, timeout_s=_TIMEOUT_S, most_bytes=_MOST_BYTES)
     except OSError as error:
@@ -162,6 +167,8 @@ def _template(name: bytes) -> str:
 
 
 def _failure(directory: str, tool: Tool, command: list[str], output: Output) -> Failure:
+    import shlex
+
     lines = [line for line in output.errors.splitlines() if line.strip() and not line.startswith(_NOISE)]
     what, fix = _reason(output)
     what = what or ("" if lines else f"failed with exit code {output.code} and no message")
@@ -174,6 +181,8 @@ def _failure(directory: str, tool: Tool, command: list[str], output: Output) -> 
 
 def _reason(output: Output) -> tuple[str, str]:
     """Return how a program ended, unless it failed and said why itself, and how to fix it."""
+    from podqos.reading.running import Stopped
+
     if output.stopped is Stopped.LATE:
         what = f"did not finish within {_TIMEOUT_S:g} s and was killed"
         return what, "render it into a file, and give that"

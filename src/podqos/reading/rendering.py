@@ -9,7 +9,6 @@ directories: patches are never mistaken for workloads.
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -144,7 +143,7 @@ class Rendered:
         if broken:
             others = f", here and in {len(broken) - 1:,} more" if len(broken) > 1 else ""
             what = f"test input: what cannot be rendered is skipped{others}"
-            fix = hint(naming("kustomize", shlex.quote(broken[0])) + " says why")
+            fix = hint(naming("kustomize", _quoted(broken[0])) + " says why")
             self._problems.append(Problem(broken[0], 0, 0, Severity.WARNING, "", what, fix))
 
     def problems(self) -> list[Problem]:
@@ -186,7 +185,7 @@ class Rendered:
         if "fluxcd.io" in str(value.get("apiVersion", "")):
             return False  # Flux has a kind of this name
         self._found(_Directory(folder, Tool.KUSTOMIZE, "kustomization" if value.get("kind") == "Component" else ""))
-        claimed = self._patches(folder, file)
+        claimed = self._patches(folder, file) | set(_existing(folder, _contents(value)))
         included = self._uses.setdefault(os.path.realpath(folder), set())
         for path in _existing(folder, _texts(value, _BASES)):
             (included if os.path.isdir(path) else claimed).add(path)
@@ -197,7 +196,7 @@ class Rendered:
 
     @staticmethod
     def _patches(folder: str, file: str) -> set[str]:
-        """Return the files that a kustomization names other than its resources."""
+        """Return the files of a kustomization that are no objects of their own."""
         return set(_existing(folder, _patch_texts(_document(os.path.join(folder, file)))))
 
 
@@ -211,7 +210,7 @@ def _left_out(directory: _Directory) -> Problem:
         kind = "kustomize component" if directory.tool is Tool.KUSTOMIZE else "library chart"
         what, fix = f"skipped: a {kind}", f"render a {directory.part_of} that uses it"
     else:
-        command = shlex.join(directory.tool.command(os.path.normpath(directory.path)))
+        command = " ".join(map(_quoted, directory.tool.command(os.path.normpath(directory.path))))
         what, fix = (
             f"skipped: a {directory.tool.noun}",
             command + hint(" | podqos … " + naming("files", "-")) + hint(", or add " + naming("render")),
@@ -260,7 +259,7 @@ def _told(failures: Iterable[Failure]) -> Iterator[Problem]:
 def _lacking(failures: Sequence[Failure]) -> Problem:
     """Return the error about charts without their dependencies."""
     paths = [failure.problem.source for failure in failures]
-    commands = [f"helm dependency build {shlex.quote(path)}" for path in paths]
+    commands = [f"helm dependency build {_quoted(path)}" for path in paths]
     if len(failures) == 1:
         what = f"cannot render this Helm chart: its dependencies are not in charts/: {failures[0].lacks}"
         return Problem(paths[0], 0, 0, Severity.ERROR, "", what, f"run `{commands[0]}`")
@@ -342,14 +341,23 @@ def _existing(folder: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _patch_texts(value: dict[str, Plain]) -> Iterator[str]:
-    """Yield what a kustomization names other than its resources."""
+    """Yield what a kustomization names that changes its resources."""
     yield from _texts(value, _NAMED)
-    for fields, inner in ((_IN_PATH, ("path",)), (_GENERATORS, ("files", "envs"))):
-        for field in fields:
-            items = value.get(field)
-            for item in items if isinstance(items, list) else ():
-                for text in _texts(item, inner) if isinstance(item, dict) else ():
-                    yield text.rpartition("=")[2] if inner == ("files", "envs") else text
+    for item in _items(value, _IN_PATH):
+        yield from _texts(item, ("path",))
+
+
+def _contents(value: dict[str, Plain]) -> Iterator[str]:
+    """Yield what a kustomization puts into ConfigMaps and Secrets: by itself it may be any file, also a manifest."""
+    for item in _items(value, _GENERATORS):
+        for text in _texts(item, ("files", "envs")):
+            yield text.rpartition("=")[2]
+
+
+def _items(value: dict[str, Plain], fields: Collection[str]) -> Iterator[dict[str, Plain]]:
+    for field in fields:
+        items = value.get(field)
+        yield from (item for item in items if isinstance(item, dict)) if isinstance(items, list) else ()
 
 
 def _texts(value: dict[str, Plain], fields: Collection[str]) -> Iterator[str]:
@@ -359,3 +367,9 @@ def _texts(value: dict[str, Plain], fields: Collection[str]) -> Iterator[str]:
         for item in items if isinstance(items, list) else [items]:
             if isinstance(item, str) and item and "\n" not in item and "://" not in item:
                 yield item
+
+
+def _quoted(word: str) -> str:
+    from shlex import quote
+
+    return quote(word)

@@ -17,7 +17,6 @@ from podqos.sim.scenario.scenario import ScenarioWorkload
 
 SCALABLE = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
 """The kinds with a scale subresource."""
-_MOST_PERIOD_SECONDS = 1800
 _MOST_WINDOW_SECONDS = 3600
 
 
@@ -115,20 +114,16 @@ def _rule_refusals(rules: HPAScalingRules, path: FieldPath) -> Iterator[_Finding
         yield (*path, "stabilizationWindowSeconds"), f"{window} is out of range", fix
     if rules.select_policy not in {None, "Max", "Min", "Disabled"}:
         yield (*path, "selectPolicy"), f'unknown policy "{rules.select_policy}"', "Max, Min or Disabled"
-    if rules.policies == ():
-        yield (*path, "policies"), "must have at least one policy", "leave it out for the defaults"
-    for index, policy in enumerate(rules.policies or ()):
-        place = (*path, "policies", index)
-        if policy.type not in {"Pods", "Percent"}:
-            yield (*place, "type"), f'unknown type "{policy.type}"', "Pods or Percent"
-        if policy.value <= 0:
-            yield (*place, "value"), "must be positive", "a number of pods, or percent"
-        if not 0 < policy.period_seconds <= _MOST_PERIOD_SECONDS:
-            yield (*place, "periodSeconds"), "is out of range", f"1 to {_MOST_PERIOD_SECONDS} seconds"
 
 
 def _ignored(autoscaler: HorizontalPodAutoscaler) -> Iterator[_Finding]:
-    """Yield what of an autoscaler nothing in a simulation provides."""
+    """Yield what of an autoscaler a simulation does not have."""
+    behavior = autoscaler.spec.behavior
+    if behavior is not None:
+        for field, rules in (("scaleUp", behavior.scale_up), ("scaleDown", behavior.scale_down)):
+            if rules is not None and rules.policies:
+                what = "ignored: replicas change as fast as by default"
+                yield ("spec", "behavior", field, "policies"), what, ""
     for index, metric in enumerate(autoscaler.spec.metrics):
         named = _unknown(metric)
         if named is not None:

@@ -20,7 +20,7 @@ from podqos.admission.relevance import Question, rejected, rejections, with_name
 from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.controllers.rollout_spec import TELLING, RolloutReader, RolloutSpec
 from podqos.errors import InputError
-from podqos.eviction.kubelet_file import read_kubelet
+from podqos.eviction.thresholds import read_kubelet
 from podqos.manifest.contents import Other
 from podqos.manifest.kinds import group_of
 from podqos.manifest.kubelet import Notation
@@ -37,7 +37,7 @@ from podqos.model.resources import ResourceRequirements
 from podqos.model.service import Service
 from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.objects.kubelet_node import later_rules
-from podqos.objects.kubelet_notes import ignored_problems
+from podqos.objects.kubelet_notes import ignored_problems, ignored_words
 from podqos.objects.other_objects import budget_problem, converted, is_read_as
 from podqos.objects.policies import PolicyCollector
 from podqos.objects.rules import ReadingRules
@@ -49,13 +49,11 @@ from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import RolloutPart, ScenarioDocument
 from podqos.sim.scenario_format.file import FileReading, Materials, read_file, resolve
 from podqos.sim.scenario_format.ignored import IGNORED_OBJECTS, ignored_fields, may_be_ignored
-from podqos.sim.scenario_format.samples import Series, read_samples
 from podqos.sim.scenario_format.shape_document import Samples
-from podqos.sim.scenario_format.workload_events import ROLLED_OUT, StatedRevision
-from podqos.sim.scenario_format.workloads import names_of
+from podqos.sim.scenario_format.shapes import Series, read_samples
+from podqos.sim.scenario_format.workloads import ROLLED_OUT, StatedRevision, names_of
 from podqos.sim.variation import Variation
-from podqos.words.admission import exempt
-from podqos.words.kubelet import ignored_words
+from podqos.text.admission import exempt
 
 # Kinds whose controllers do not make another pod.
 _NOT_RECREATED = frozenset({"Pod"})
@@ -358,18 +356,15 @@ class _Fetched:
         return replace(made, rollout=self._rollout_spec(own.kind, source, place))
 
     def _rollout_spec(self, kind: str, source: Source, place: Place) -> RolloutSpec | None:
-        gates = self._spec.feature_gates
-        if kind not in ROLLED_OUT or not (gates or any(mark in source.data for mark in TELLING)):
+        if kind not in ROLLED_OUT or not any(mark in source.data for mark in TELLING):
             return None
         value = source.lookup.plain(place)
         spec = value.get("spec") if isinstance(value, dict) else None
 
-        def problem(path: FieldPath, what: str, fix: str, severity: Severity = Severity.ERROR) -> None:
-            self.problems.append(replace(source.problem(place, path, what, fix), severity=severity))
+        def problem(path: FieldPath, what: str, fix: str) -> None:
+            self.problems.append(source.problem(place, path, what, fix))
 
-        warn = partial(problem, severity=Severity.WARNING)
-        reader = RolloutReader(spec if isinstance(spec, dict) else {}, problem, warn, gates)
-        return reader.of_kind(kind)
+        return RolloutReader(spec if isinstance(spec, dict) else {}, problem).of_kind(kind)
 
     def _revisions(self, workloads: Sequence[ScenarioWorkload]) -> Iterator[tuple[int, StatedRevision]]:
         """Yield what rollouts make of workloads, by the place of the event; unknown workloads are reported later."""
@@ -536,7 +531,7 @@ def _batch_problems(workload: Workload, source: Source, place: Place) -> Iterato
     """Yield what is wrong with the spec of a Job or CronJob."""
     if workload.job is None:
         return
-    from podqos.sim.scenario.time_zones import zone_named
+    from podqos.sim.scenario.due import zone_named
 
     *path, _ = workload.pod_path.split(".")
     findings = []

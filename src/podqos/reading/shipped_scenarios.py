@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from podqos.amounts import nearest
 from podqos.errors import HostError, InvalidArgument
-from podqos.wording import nearest
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SOURCE_TREE = _PACKAGE.parents[1]

@@ -11,7 +11,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -19,6 +18,7 @@ from msgspec import Struct
 from podqos.admission.relevance import Question
 from podqos.advice.sizing.coverage import GAP_STEPS, usual_step_us
 from podqos.advice.sizing.matching import container_of, owner_of
+from podqos.amounts import counted
 from podqos.errors import InputError, InvalidArgument
 from podqos.model.node import Node
 from podqos.model.pod import ObjectMeta, Pod
@@ -28,15 +28,8 @@ from podqos.model.time_units import DAY_US, SECOND_US
 from podqos.naming import naming
 from podqos.objects.admitting import admitted_pod
 from podqos.objects.objects import Objects
+from podqos.orders.drift import Identity
 from podqos.reading.files import read_bytes
-from podqos.reading.scenario_writing import (
-    Part,
-    manifests_text,
-    node_part,
-    pod_manifest,
-    scenario_text,
-    seconds_text,
-)
 from podqos.sim.scenario_format.recorded_usage import (
     Measure,
     Point,
@@ -45,8 +38,14 @@ from podqos.sim.scenario_format.recorded_usage import (
     Replayed,
     thinned,
 )
-from podqos.survival.drift.drift import Identity
-from podqos.wording import counted
+from podqos.sim.scenario_format.writing import (
+    Part,
+    manifests_text,
+    node_part,
+    pod_manifest,
+    scenario_text,
+    seconds_text,
+)
 
 if TYPE_CHECKING:
     from podqos.reading.queried_usage import QueriedUsage
@@ -87,8 +86,6 @@ class ReplayOptions(Struct, frozen=True, kw_only=True):
     node_count: int | None = None
     """Number of nodes, if the pods' nodes are unknown."""
     node_capacity: ResourceList = {}
-    tolerance: Fraction = Fraction(0)
-    """How far a curve may be off, as a fraction of its maximum."""
 
 
 class Replay(Struct, frozen=True):
@@ -199,7 +196,6 @@ class _ReplayMaker:
             irregular={what: count for what, count in Counter(self._recorded.irregular).items() if count},
             without_samples=tuple(str(spec) for spec in sorted(self._specs) if spec not in identities),
             unplaced=sum(not pod.node for pod in pods),
-            tolerance=self._options.tolerance,
         )
         return Replay({**scenario, **files}, told)
 
@@ -236,8 +232,7 @@ class _ReplayMaker:
         rows: dict[int, dict[str, str]] = {}
         kept = 0
         for series, column in zip(pod.series, columns, strict=True):
-            most_off = int(max(value for _, value in series.points) * self._options.tolerance)
-            points = thinned(series.points, most_off, hold=series.hold)
+            points = thinned(series.points, 0, hold=series.hold)
             kept += len(points)
             for time_us, value in points:
                 text = str(value) if series.measure is Measure.MEMORY else f"{value}m"
@@ -289,10 +284,8 @@ class _ReplayMaker:
         return node_part(name, node, self._options.node_capacity or ({} if node is None else node.status.capacity))
 
     def _description(self, pods: Sequence[_Pod]) -> str:
-        off = self._options.tolerance
-        exact = "as recorded" if not off else f"off by at most {float(off * 100):g} % of each curve's highest value"
         return (
-            f"{counted(len(pods), 'recorded pod')} as on that day, with usage {exact}. "
+            f"{counted(len(pods), 'recorded pod')} as on that day, with usage as recorded. "
             "The whole working set counts as private memory, of which the kernel can reclaim nothing; "
             "what runs outside of pods is not recorded."
         )

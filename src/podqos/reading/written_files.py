@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from podqos.errors import HostError
+from podqos.errors import HostError, InputError
 from podqos.manifest.text import as_utf_8, encoded_like
 
 
@@ -94,3 +94,18 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def write_files(files: Mapping[str, str], folder: str = "") -> None:
+    """Write all files of a new scenario, the scenario itself last: interruption leaves none. Never overwrite."""
+    paths = {os.path.join(folder, path): text for path, text in files.items()}
+    for path in paths:
+        if os.path.exists(path):
+            raise InputError("already exists", where=path, fix="choose another name")
+    for path, text in reversed(list(paths.items())):
+        try:
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            with open(path, "x", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        except OSError as error:
+            raise HostError(f"{path}: {error.strerror or error}") from error

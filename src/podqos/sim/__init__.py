@@ -3,17 +3,15 @@
 Each package may use those above it in this list (``.importlinter`` enforces it). Read in this order:
 
 1. ``engine``: ``event_queue`` is the clock; ``curve`` an amount over time; ``gauge`` a sum that knows exactly when it
-   crosses a mark; ``allocation`` what a container holds of one resource; ``columns`` why most bends of curves need
-   not be followed; ``checkpoint`` a moment to return to.
+   crosses a mark; ``allocation`` what a container holds of one resource; ``checkpoint`` a moment to return to.
 2. ``scenario``: what to run, as values: nodes, workloads, ``demand``. ``scenario_format`` reads it from files.
 3. ``node``: one node. ``resources`` holds its state. ``pods``, ``running``, ``node_memory`` and ``oom_kill`` turn
    demand into memory in a cgroup tree and handle running out of it; ``supply``, ``disks`` and ``throttling`` do the
    same for disk, process ids and CPU. ``world`` carries out the agent's commands, ``statistics`` is what its kubelet
-   sees, ``node`` decides when it looks. ``recording`` and ``checkers`` observe it, ``first_death`` foresees one.
-4. ``idle``: skips nodes on which nothing happens. ``idle_bounds`` proves that with ``peaks`` and a ``probe``;
-   ``initial_state`` is their state at the start.
-5. ``cluster``: everything above a node. ``fleet`` holds the nodes, ``known_nodes`` what is known of them before they
-   run, ``control_plane`` and ``scheduling`` place pods, ``cluster`` creates and replaces them.
+   sees, ``node`` decides when it looks. ``checkers`` observe it; ``resting`` is why most bends need not be followed.
+4. ``cluster``: everything above a node. ``fleet`` holds the nodes, ``control_plane`` the pods, ``scheduling`` places
+   them; ``controllers``, ``rollouts`` and ``jobs`` create and replace them; ``cluster`` puts all of it together.
+5. ``record``: how nodes looked at their moments, for words and pictures. ``hindsight`` is what would have saved a pod.
 6. ``run``: from a scenario to a journal. ``blast``, ``sweep``, ``variation`` and ``scaling`` answer questions that take
    many runs, or derive one scenario from another.
 

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import OOMKill, OOMLevel, TooLittleLeft, cause_of
+from podqos.amounts import mebibytes
 from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
 from podqos.kernel.memcg import Kind as MemoryKind
@@ -30,21 +31,25 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
+from podqos.orders.growing import SYSTEM
 from podqos.qos.classes import qos_class_of
 from podqos.sim.cluster.cluster import SimCluster
-from podqos.sim.engine.allocation import slope_of
 from podqos.sim.engine.checkpoint import Checkpoint
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.engine.event_queue import EventQueue
-from podqos.sim.node.first_death import first_death
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.pods import SimContainer, SimPod
-from podqos.sim.node.recording import moment_of
 from podqos.sim.node.running import grow, grow_system
-from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
-from podqos.sim.scenario.scenario import MachineSpec, NodeGroup, Options, Scenario, ScenarioWorkload
-from podqos.survival.forecast.forecast import SYSTEM
-from podqos.wording import mebibytes
+from podqos.sim.record import moment_of
+from podqos.sim.scenario.scenario import (
+    ContainerDemand,
+    MachineSpec,
+    NodeGroup,
+    Options,
+    Scenario,
+    ScenarioWorkload,
+    VolumeDemand,
+)
 
 _EXTRA_US = 15 * 60 * SECOND_US
 _LONGEST_SETTLING_US = 24 * 3600 * SECOND_US
@@ -77,7 +82,7 @@ class Leak(Struct, frozen=True, gc=False):
         return not self.container
 
 
-class Death(Struct, frozen=True, gc=False, rename="camel"):
+class BlastDeath(Struct, frozen=True, gc=False, rename="camel"):
     """A container killed by the kernel, or a pod evicted by the kubelet."""
 
     pod: str
@@ -104,11 +109,11 @@ class Blast(Struct, frozen=True, gc=False, rename="camel"):
     """Null where that leaks."""
     priority: int
     rate_bytes_per_second: int
-    others: tuple[Death, ...]
+    others: tuple[BlastDeath, ...]
     """In the order in which they die, until the leaking pod does."""
     takes_guaranteed: bool
     takes_critical: bool
-    end: Death | None
+    end: BlastDeath | None
     """Of the leaking pod; null where nothing stops it."""
 
     @property
@@ -184,7 +189,7 @@ def nodes_now(scenario: Scenario) -> tuple[BlastPods, ...]:
         queue.step()
     _check(entry for entry in cluster.entries if entry.kind is Kind.OOM_KILLED)
     found = []
-    for node in cluster.fleet.awake.values():
+    for node in cluster.fleet.present.values():
         moment = moment_of(node, 0)
         system = node.settings.spec.system
         still = replace(system, anon_bytes=constant(system.anon_bytes.at(0)))
@@ -276,23 +281,6 @@ class BlastNode:
 
     def unleash(self, leak: Leak) -> Blast:
         """Let a container leak and return the result; the node is then as it was."""
-        return self.foreseen(leak) or self.simulated(leak)
-
-    def foreseen(self, leak: Leak) -> Blast | None:
-        """Return the result where the container that leaks is the first to die, which needs no simulation."""
-        if leak.is_of_system:
-            return None
-        container = self._container(leak)
-        curve, until_us = self._growth(leak, container.anon_bytes(self.begins_us))
-        found = first_death(self._node, container, slope_of(curve.piece(0)))
-        if found is None or found.time_us > until_us:
-            return None
-        name = container.name if found.by is By.KERNEL else None
-        end = self._death(self._pods[leak.pod], name, found.time_us, found.by, found.cause)
-        return self._blast(leak, (), end)
-
-    def simulated(self, leak: Leak) -> Blast:
-        """Return the result of a simulation; the node is then as it was."""
         world, now_us = self._node.world, self.begins_us
         try:
             if leak.is_of_system:
@@ -317,7 +305,7 @@ class BlastNode:
         curve = Curve(((0, held), (lasts_us, held + growth)), clock=Clock.CONTAINER)
         return curve, self.begins_us + lasts_us
 
-    def _until_all_died(self, until_us: int) -> Iterator[Death]:
+    def _until_all_died(self, until_us: int) -> Iterator[BlastDeath]:
         """Continue the run and yield the deaths until each pod has died once."""
         left = {pod.key for pod, _ in self.pods.pods}
         for death in self._deaths(until_us):
@@ -326,9 +314,9 @@ class BlastNode:
             if not left:
                 return
 
-    def _simulated(self, leak: Leak, until_us: int) -> tuple[tuple[Death, ...], Death | None]:
+    def _simulated(self, leak: Leak, until_us: int) -> tuple[tuple[BlastDeath, ...], BlastDeath | None]:
         """Continue the run until the leaking container ends; return which others die, and its end."""
-        others: list[Death] = []
+        others: list[BlastDeath] = []
         for death in self._deaths(until_us):
             if death.pod != leak.pod:
                 others.append(death)
@@ -336,7 +324,7 @@ class BlastNode:
                 return tuple(others), death
         return tuple(others), None
 
-    def _blast(self, leak: Leak, others: tuple[Death, ...], end: Death | None) -> Blast:
+    def _blast(self, leak: Leak, others: tuple[BlastDeath, ...], end: BlastDeath | None) -> Blast:
         pod = None if leak.is_of_system else self._pods[leak.pod]
         return Blast(
             node=self._spec.name,
@@ -351,7 +339,7 @@ class BlastNode:
             end=end,
         )
 
-    def _deaths(self, until_us: int) -> Iterator[Death]:
+    def _deaths(self, until_us: int) -> Iterator[BlastDeath]:
         """Continue the run and yield the deaths."""
         entries, queue = self._cluster.entries, self._queue
         read = len(entries)
@@ -364,8 +352,8 @@ class BlastNode:
                     yield self._death(self._pods[entry.pod], entry.container, entry.time_us, by, cause)
             read = len(entries)
 
-    def _death(self, pod: Pod, container: str | None, time_us: int, by: By, cause: str) -> Death:
-        return Death(
+    def _death(self, pod: Pod, container: str | None, time_us: int, by: By, cause: str) -> BlastDeath:
+        return BlastDeath(
             pod=pod.key,
             container=container,
             qos_class=qos_class_of(pod, self._profile),

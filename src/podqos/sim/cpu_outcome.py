@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from podqos.sim.node.cpu_meter import CPU_US, CpuAccount
+from podqos.sim.node.cpu import CPU_US, CpuAccount
 
 _DIGITS = 6
 

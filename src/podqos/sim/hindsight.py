@@ -4,33 +4,27 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.agent.journal import By, Entry
+from podqos.agent.journal import By, Entry, is_kill
 from podqos.agent.reasons import OOMKill, OOMLevel, UnderPressure
 from podqos.agent.shutdown import stop_seconds
-from podqos.eviction.grace import hard_grace_seconds
-from podqos.eviction.ranking import Policy, Ranking, rank
+from podqos.eviction.pods import hard_grace_seconds
+from podqos.eviction.ranking import rank
 from podqos.eviction.signals import Signal
 from podqos.model.effective import pod_requests
-from podqos.model.quantity import NANOS, ZERO
+from podqos.model.quantity import ZERO
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
-from podqos.sim.node.decisions import MOST_DECISIONS
-from podqos.sim.node.notes import FirstKill, NodeNotes
-from podqos.sim.node.recording import Moment, NodeRecord, working_set_of
-from podqos.sim.recorded_node import RecordedNode
+from podqos.orders.counterfactual import Counterfactual
+from podqos.orders.trials import KernelMoment, kernel_counterfactuals, kubelet_counterfactuals, kubelet_place
+from podqos.sim.record import MOST_DECISIONS, Moment, NodeRecord, RecordedNode
 from podqos.sim.scenario.scenario import LOOP_INTERVAL_US
 from podqos.sim.series import part_way
-from podqos.survival.comparison import is_kill
-from podqos.survival.counterfactual.counterfactual import Counterfactual
-from podqos.survival.counterfactual.kernel import KernelMoment, kernel_counterfactuals
-from podqos.survival.counterfactual.kubelet import kubelet_counterfactuals, kubelet_place
 
 _MIB = 1 << 20
 _LOOKS_BETWEEN = 8
@@ -57,25 +51,6 @@ class DeathHindsight(Struct, frozen=True, gc=False):
     in_time: KubeletInTime | None = None
 
 
-class History(Struct, frozen=True, gc=False):
-    """How a node got to a kill."""
-
-    moments: Sequence[Moment]
-    pinned: Container[int]
-    """When something was written into the journal."""
-    is_whole: bool
-    """Whether it begins with the node."""
-
-
-class TooShort(Exception):
-    """A history does not reach back far enough."""
-
-
-WholeRecord = Callable[[str], NodeRecord]
-"""Records a node in full, by its name."""
-ThresholdInTime = Callable[[int], KubeletInTime | None]
-
-
 def hindsights(entries: Sequence[Entry], nodes: Mapping[str, RecordedNode]) -> Iterator[DeathHindsight]:
     """Yield the first kills on the recorded nodes, in the order of the journal."""
     seen = {name: deque(node.record.kills) for name, node in nodes.items()}
@@ -86,50 +61,9 @@ def hindsights(entries: Sequence[Entry], nodes: Mapping[str, RecordedNode]) -> I
         if not isinstance(entry.because, OOMKill):
             yield _by_kubelet(entry, entry.pod, node)
         elif left and left[0].now_us == entry.time_us:
-            history = History(node.record.moments, node.record.pinned, is_whole=True)
-            yield _by_kernel(entry, entry.pod, left.popleft(), node, partial(_in_time, node, history))
+            yield _by_kernel(entry, entry.pod, left.popleft(), node)
         else:
             yield DeathHindsight(entry)
-
-
-def noted_hindsights(
-    entries: Sequence[Entry], nodes: Mapping[str, RecordedNode], notes: Mapping[str, NodeNotes], whole: WholeRecord
-) -> Iterator[DeathHindsight]:
-    """Yield the same from notes: of a workload's later kills on a node only their places.
-
-    ``whole`` records a node in full, for what came before a kill where the notes do not reach back far enough.
-    """
-    kills = {name: deque(of_node.kills) for name, of_node in notes.items()}
-    pinned = {name: {entry.time_us for entry in entries if entry.node in {name, ""}} for name in notes}
-    places: dict[tuple[str, str], int | None] = {}
-    victims = (entry for entry in entries if entry.node in nodes and is_kill(entry))
-    for entry in islice(victims, MOST_DECISIONS):
-        assert entry.pod is not None
-        node, left = nodes[entry.node], kills[entry.node]
-        who = entry.node, node.workloads.get(entry.pod, entry.pod)
-        if not isinstance(entry.because, OOMKill):
-            yield _by_kubelet(entry, entry.pod, node) if who not in places else _briefly(entry)
-            places.setdefault(who, 1)
-            continue
-        kill = left.popleft() if left and left[0].now_us == entry.time_us else None
-        if isinstance(kill, FirstKill):
-            history = History(kill.before, pinned[entry.node], is_whole=False)
-            made = _by_kernel(entry, entry.pod, kill.seen, node, partial(_noted_in_time, node, history, whole))
-            places[who] = made.kernel_place
-            yield made
-        elif kill is not None:
-            yield DeathHindsight(entry, places.get(who, 1), kill.kubelet_place)
-        else:
-            yield DeathHindsight(entry)
-
-
-def _noted_in_time(node: RecordedNode, noted: History, whole: WholeRecord, time_us: int) -> KubeletInTime | None:
-    try:
-        return _in_time(node, noted, time_us)
-    except TooShort:
-        record = whole(node.record.name)
-        recorded = History(record.moments, record.pinned, is_whole=True)
-        return _in_time(replace(node, record=replace(node.record, pods=record.pods)), recorded, time_us)
 
 
 def _briefly(entry: Entry) -> DeathHindsight:
@@ -145,23 +79,21 @@ def _by_kubelet(entry: Entry, pod: str, node: RecordedNode) -> DeathHindsight:
     return replace(_briefly(entry), counterfactuals=found)
 
 
-def _by_kernel(
-    entry: Entry, pod: str, seen: KernelMoment, node: RecordedNode, threshold_in_time: ThresholdInTime
-) -> DeathHindsight:
+def _by_kernel(entry: Entry, pod: str, seen: KernelMoment, node: RecordedNode) -> DeathHindsight:
     uid = node.record.pods[pod].metadata.uid
     found = kernel_counterfactuals(seen, (uid, entry.container or ""), node.surroundings(pod))
     place = kubelet_place(seen.snapshot, node.ranking, uid)
     if found is None or found.place != 1:
         return DeathHindsight(entry, kubelet_place=place)
     assert isinstance(entry.because, OOMKill)
-    in_time = threshold_in_time(entry.time_us) if entry.because.level is OOMLevel.NODE else None
+    in_time = _in_time(node, entry.time_us) if entry.because.level is OOMLevel.NODE else None
     return DeathHindsight(entry, 1, place, found.counterfactuals, in_time)
 
 
 # ---- a threshold that the kubelet would have met in time -------------------------------------------------------------
 
 
-def _in_time(node: RecordedNode, history: History, time_us: int) -> KubeletInTime | None:
+def _in_time(node: RecordedNode, time_us: int) -> KubeletInTime | None:
     """Return the threshold that would have made the kubelet act before a kill, wherever its loop was.
 
     It is met throughout the last interval in which a pass is early enough, by what was left in this run, page cache
@@ -169,16 +101,12 @@ def _in_time(node: RecordedNode, history: History, time_us: int) -> KubeletInTim
     the kubelet evicts is asked all along, because it may look at any time.
     """
     record, settings = node.record, node.settings
-    moments = history.moments[: bisect_left(history.moments, time_us, key=_time_us) + 1]
-    if not moments:
-        raise TooShort
+    moments = record.moments[: bisect_left(record.moments, time_us, key=_time_us) + 1]
     pods = [used.pod for used in node.snapshot(moments[-1]).pods]
     grace_seconds = max((stop_seconds(hard_grace_seconds(pod, settings.agent.profile)) for pod in pods), default=0)
     until_us = time_us - grace_seconds * SECOND_US - settings.spec.statistics_age_us
     since_us = until_us - LOOP_INTERVAL_US
     if since_us < moments[0].time_us:
-        if since_us >= 0 and not history.is_whole:
-            raise TooShort
         return None
     # One setting makes a threshold for the machine and one for what pods may use: either will do.
     signals = [signal for signal in (Signal.MEMORY, Signal.ALLOCATABLE_MEMORY) if signal in moments[-1].left]
@@ -190,11 +118,7 @@ def _in_time(node: RecordedNode, history: History, time_us: int) -> KubeletInTim
 
     before = bisect_right(moments, since_us, key=_time_us) - 1
     first = next((place for place in range(before, -1, -1) if not is_met(moments[place])), None)
-    if any(_is_cut(history, one, other) for one, other in pairwise(moments[first or 0 :])):
-        return None
-    if first is None:
-        if not history.is_whole:
-            raise TooShort
+    if first is None or any(_is_cut(record, one, other) for one, other in pairwise(moments[first:])):
         return None
     known = [
         threshold.amount for threshold in record.thresholds if threshold.signal is Signal.MEMORY and threshold.hard
@@ -202,51 +126,23 @@ def _in_time(node: RecordedNode, history: History, time_us: int) -> KubeletInTim
     allocatable = settings.agent.allocatable[MEMORY].value + max(known, default=0) - needed
     if sum(pod_requests(pod).get(MEMORY, ZERO).value for pod in pods) > allocatable:
         return None
-    order = _EvictionOrder(record, node.ranking)
-    evicted = dict.fromkeys(key for moment in _all_along(moments[first:]) if (key := order.first(moment)) is not None)
+    first_of = (_first_evicted(node, moment) for moment in _all_along(moments[first:]))
+    evicted = dict.fromkeys(key for key in first_of if key is not None)
     lost_bytes = _left_at(moments, Signal.MEMORY, since_us) - moments[-1].left[Signal.MEMORY].available
     growth = lost_bytes * SECOND_US // (time_us - since_us)
     return KubeletInTime(needed, growth, tuple(evicted)) if evicted else None
 
 
-class _EvictionOrder:
-    """Which pod of a node the kubelet would evict first, asked for many moments.
-
-    The ranking is ``eviction.ranking``'s. For the kubelet's own policy, what does not change is looked up once.
-    """
-
-    def __init__(self, record: NodeRecord, ranking: Ranking) -> None:
-        self._record = record
-        self._ranking = ranking
-        self._is_plain = (ranking.policy or Policy(ranking.profile.eviction_ranking)) is Policy.KUBELET
-        self._known: dict[str, tuple[int, int, bool]] = {}
-        """By key of a pod: its request, its priority, and whether it may be evicted."""
-
-    def first(self, moment: Moment) -> str | None:
-        """Return the key of the pod; None if none may be evicted."""
-        if not self._is_plain:
-            seen = self._record.snapshot(moment)
-            order = rank([used.pod for used in seen.pods], seen.stats, self._ranking)
-            return next((ranked.pod.key for ranked in order if ranked.spared is None), None)
-        keyed = []
-        for place, (key, used) in enumerate(moment.pods.items()):
-            request_nanos, priority, is_evictable = self._of(key)
-            if is_evictable:
-                excess = working_set_of(used) * NANOS - request_nanos
-                keyed.append((excess <= 0, priority, -excess, place, key))
-        return min(keyed)[-1] if keyed else None
-
-    def _of(self, key: str) -> tuple[int, int, bool]:
-        known = self._known.get(key)
-        if known is None:
-            (ranked,) = rank([self._record.pods[key]], {}, self._ranking)
-            known = self._known[key] = ranked.request.nanos, ranked.priority, ranked.spared is None
-        return known
+def _first_evicted(node: RecordedNode, moment: Moment) -> str | None:
+    """Return the key of the pod that the kubelet would evict first at a moment; None if none may be evicted."""
+    seen = node.record.snapshot(moment)
+    order = rank([used.pod for used in seen.pods], seen.stats, node.ranking)
+    return next((ranked.pod.key for ranked in order if ranked.spared is None), None)
 
 
-def _is_cut(history: History, one: Moment, other: Moment) -> bool:
+def _is_cut(record: NodeRecord, one: Moment, other: Moment) -> bool:
     """Whether memory was freed by anything but reclaim, such as an earlier kill: what follows is another story."""
-    return other.time_us in history.pinned and other.available_bytes > one.available_bytes
+    return other.time_us in record.pinned and other.available_bytes > one.available_bytes
 
 
 def _most_left(moments: Sequence[Moment], signal: Signal, since_us: int, until_us: int) -> int:

@@ -19,10 +19,18 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Container, EmptyDir, Pod, Volume
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList, ResourceRequirements, is_hugepages
+from podqos.orders.counterfactual import each_container
 from podqos.sim.engine.curve import Curve
-from podqos.sim.scenario.demand import ContainerDemand, SystemDemand, VolumeDemand
-from podqos.sim.scenario.scenario import NodeGroup, Scenario, ScenarioWorkload, WorkloadChange, WorkloadRollout
-from podqos.survival.counterfactual.pod_changes import each_container
+from podqos.sim.scenario.scenario import (
+    ContainerDemand,
+    NodeGroup,
+    Scenario,
+    ScenarioWorkload,
+    SystemDemand,
+    VolumeDemand,
+    WorkloadChange,
+    WorkloadRollout,
+)
 
 Demand = TypeVar("Demand", ContainerDemand, SystemDemand)
 

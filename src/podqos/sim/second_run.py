@@ -14,17 +14,24 @@ from itertools import chain, islice
 from msgspec.structs import replace
 
 from podqos.admission.validation import validate_resources
-from podqos.agent.journal import Entry, Kind
+from podqos.agent.journal import Entry, Kind, is_kill
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
+from podqos.orders.counterfactual import (
+    Counterfactual,
+    PodChange,
+    SecondRun,
+    edits_between,
+    resources_of,
+    with_limit,
+    with_request,
+)
 from podqos.sim.hindsight import DeathHindsight
 from podqos.sim.run import FinishedRun, simulate
+from podqos.sim.scenario.replicas import workload_of
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
-from podqos.sim.summary import first_pods, run_summary, workload_of
-from podqos.survival.comparison import is_kill
-from podqos.survival.counterfactual.counterfactual import Counterfactual, PodChange, SecondRun
-from podqos.survival.counterfactual.pod_changes import edits_between, resources_of, with_limit, with_request
+from podqos.sim.summary import first_pods, run_summary
 
 MOST_DOUBLED = 3
 """How often a request or limit is doubled that spares a pod for a moment only."""

@@ -17,8 +17,7 @@ from podqos.agent.journal import Entry
 from podqos.agent.reasons import ConditionStatus
 from podqos.eviction.signals import NodeCondition, Signal
 from podqos.model.snapshot import ContainerUsage
-from podqos.sim.node.notes import NodeNotes
-from podqos.sim.node.recording import Moment, NodeRecord, PodMoment, ThresholdLine
+from podqos.sim.record import Moment, NodeRecord, PodMoment, ThresholdLine
 
 Column = tuple[int, ...]
 Gaps = tuple[int | None, ...]
@@ -163,15 +162,6 @@ def signal_series(record: NodeRecord) -> Iterator[SignalSeries]:
         left = tuple(max(0, moment.left[signal].available) for moment in record.moments)
         if is_noticeable(signal, min(left), max(left), capacity, record.thresholds):
             yield SignalSeries(signal, capacity, left)
-
-
-def noted_series(notes: NodeNotes) -> Iterator[SignalSeries]:
-    """Yield the same from notes, at the times of the journal."""
-    for signal in (Signal.NODEFS, Signal.NODEFS_INODES, *_IMAGEFS, Signal.PID):
-        extent = notes.extents.get(signal)
-        capacity = notes.capacity.get(signal, 0)
-        if extent is not None and is_noticeable(signal, max(0, extent.least), extent.most, capacity, notes.thresholds):
-            yield SignalSeries(signal, capacity, tuple(max(0, left) for left in notes.left[signal]))
 
 
 def is_noticeable(signal: Signal, least: int, most: int, capacity: int, thresholds: Sequence[ThresholdLine]) -> bool:

@@ -10,7 +10,7 @@ The shape is part of what ``podqos simulate -o json`` prints: fields are added, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,8 +29,9 @@ from podqos.agent.reasons import (
 from podqos.model.pod import QOSClass
 from podqos.qos.classes import qos_class_of
 from podqos.sim.cpu_outcome import CpuOutcome, cpu_outcome, cpu_together
-from podqos.sim.node.cpu_meter import CpuAccount
+from podqos.sim.node.cpu import CpuAccount
 from podqos.sim.run import FinishedRun
+from podqos.sim.scenario.replicas import workload_of
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.services.outcome import ServiceOutcome
 
@@ -149,16 +150,8 @@ class PodWorkload(Struct, frozen=True, gc=False):
     """When it is deleted."""
 
 
-class SplitRun(FinishedRun, frozen=True, kw_only=True):
-    """A run of which parts were counted apart."""
-
-    summary: RunSummary
-
-
 def run_summary(run: FinishedRun) -> RunSummary:
     """Count a run, on all its nodes."""
-    if isinstance(run, SplitRun):
-        return run.summary
     scenario = run.scenario
     owners = _owners(scenario, run.entries)
     counted = summarized(run.entries, owners, run.cpu, nodes=len(scenario.node_names), end_us=run.end_us)
@@ -208,16 +201,6 @@ def _owner(name: str, workload: ScenarioWorkload, qos_class: QOSClass) -> PodWor
         ephemeral=frozenset(container.name for container in spec.ephemeral_containers),
         until_us=workload.deleted_us,
     )
-
-
-def workload_of(pod: str, workloads: Container[str]) -> str | None:
-    """Return the workload of a pod by its name, which begins with the workload's."""
-    name = pod
-    while name not in workloads:
-        name, dash, _ = name.rpartition("-")
-        if not dash:
-            return None
-    return name
 
 
 def summarized(
@@ -299,40 +282,6 @@ def _with_lost_pods(entries: list[Entry]) -> list[Entry]:
             elif entry.kind in _GONE:
                 pods.pop(entry.pod, None)
     return found
-
-
-def added_up(parts: Sequence[RunSummary], scenario: Scenario) -> RunSummary:
-    """Return the summary of a fleet from those of its parts, which have no pods in common."""
-    rows: dict[str, list[WorkloadSummary]] = {
-        f"{workload.namespace}/{workload.name}": [] for workload in scenario.workloads
-    }
-    for part in parts:
-        for row in part.workloads:
-            rows[row.workload].append(row)
-    repeated = (eviction for part in parts for eviction in part.repeated_evictions)
-    return RunSummary(
-        **{name: sum(getattr(part, name) for part in parts) for name in ("nodes", *_ADDED_UP)},
-        oom_kills_by_level=_counts(part.oom_kills_by_level for part in parts),
-        evictions_by_signal=_counts(part.evictions_by_signal for part in parts),
-        workloads=tuple(
-            replace(
-                same[0],
-                **{name: sum(getattr(row, name) for row in same) for name in (*_ADDED_UP, "throttled_us")},
-                cpu=cpu_together([row.cpu for row in same]),
-            )
-            for same in rows.values()
-            if same
-        ),
-        repeated_evictions=tuple(sorted(repeated, key=_most_first)),
-        cpu=cpu_together([part.cpu for part in parts]),
-    )
-
-
-def _counts(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    for part in parts:
-        total.update(part)
-    return dict(sorted(total.items()))
 
 
 def _most_first(each: RepeatedEvictions) -> tuple[int, str]:

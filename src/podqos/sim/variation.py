@@ -37,13 +37,19 @@ from podqos.model.kubelet_config import API_VERSION, KIND, kubelet_configuration
 from podqos.model.pod import Container, Pod, Workload
 from podqos.model.quantity import Quantity
 from podqos.naming import naming
+from podqos.orders.counterfactual import with_priority
 from podqos.sim.engine.curve import Curve
-from podqos.sim.scenario.demand import IDLE, ContainerDemand
-from podqos.sim.scenario.happenings import NodeLost
-from podqos.sim.scenario.scenario import MachineSpec, Scenario, ScenarioWorkload, WorkloadRollout
+from podqos.sim.scenario.scenario import (
+    IDLE,
+    ContainerDemand,
+    MachineSpec,
+    NodeLost,
+    Scenario,
+    ScenarioWorkload,
+    WorkloadRollout,
+)
 from podqos.sim.scenario_format.shape_text import Unit, parse_shape, shape_curve
 from podqos.sim.scenario_format.shapes import total
-from podqos.survival.counterfactual.pod_changes import with_priority
 
 _PARAMETER = re.compile(r"(?P<name>[^=@]+)(?:@(?P<target>[^=:]+)(?::(?P<container>[^=]+))?)?=(?P<values>.+)", re.DOTALL)
 _MAPS = (

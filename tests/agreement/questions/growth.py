@@ -13,8 +13,8 @@ from agreement.printed import Among, Every, Rounded, amount, rounded, table
 from agreement.question import Answers, Question, Reader
 from agreement.questions.pods import check, has_cgroup_v2
 from agreement.settings import MI, NODE, PHASE_SECONDS, Setting
-from podqos.answers.page.forecast import ForecastRequest
 from podqos.manifest.encoding import json_line
+from podqos.page.what_if import ForecastRequest
 
 OUTCOMES, SHARE = "outcomes", "kubelet first"
 
@@ -103,7 +103,7 @@ def _first_text(asking: Asking, text: str) -> tuple[str, str] | None:
 def _sweep(asking: Asking) -> tuple[str, ...]:
     phases = ",".join(f"{seconds}s" for seconds in PHASE_SECONDS)
     varied = "--vary", f"phase={phases}", "--vary", f"spec.duration={until(asking)}"
-    return "simulate", asking.file("phase-0.yaml"), *varied, "--jobs", "1"
+    return "simulate", asking.file("phase-0.yaml"), *varied
 
 
 def _swept(asking: Asking) -> Answers:

@@ -13,9 +13,8 @@ from agreement.questions.growth import growth
 from agreement.questions.orders import is_told_by_files
 from agreement.questions.pods import has_cgroup_v2
 from agreement.settings import NODE, PAGE_BYTES, Setting, key, running, share_of
-from podqos.answers.page.forecast import ForecastRequest
-from podqos.answers.page.what_if import WhatIf
 from podqos.manifest.encoding import json_line
+from podqos.page.what_if import ForecastRequest, WhatIf
 
 LEFT, SIGNAL, TYPE = "bytes before eviction", "the signal that decides", "hard or soft"
 MACHINE, PODS = "memory.available", "allocatableMemory.available"

@@ -15,11 +15,11 @@ FIRST, ORDER = "first", "order"
 
 
 def _rank(asking: Asking) -> tuple[str, ...]:
-    return "rank", *asking.node, *asking.cgroup
+    return "rank", *asking.node, *asking.cgroup, "-v"
 
 
 def _rank_snapshot(asking: Asking) -> tuple[str, ...]:
-    return "rank", *asking.snapshot
+    return "rank", *asking.snapshot, "-v"
 
 
 # ---- the kubelet's ---------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def _rank(asking: Asking, *words: str) -> Any:
 
 
 def _rank_text(asking: Asking, *words: str) -> str:
-    return asking.text("rank", *(words or (*asking.node, *asking.cgroup)))
+    return asking.text("rank", "-v", *(words or (*asking.node, *asking.cgroup)))
 
 
 def _points(text: str) -> int:

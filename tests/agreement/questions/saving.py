@@ -13,8 +13,8 @@ from agreement.question import Answers, Question, Reader
 from agreement.questions.orders import is_told_by_files
 from agreement.questions.pods import has_cgroup_v2
 from agreement.settings import NODE, Setting, key
-from podqos.answers.page.page import Page
 from podqos.manifest.encoding import json_line
+from podqos.page.page import Page
 
 _EDIT = re.compile(r"(\S+): (\S+)")
 _PART = re.compile(r"(\w+)\[(\d+)\]")

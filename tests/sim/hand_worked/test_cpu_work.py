@@ -18,7 +18,7 @@ import pytest
 from podqos.cli.main import main
 from podqos.model.time_units import SECOND_US
 from podqos.reading.scenario_files import load_scenario
-from podqos.sim.node.cpu_meter import CPU_US
+from podqos.sim.node.cpu import CPU_US
 from podqos.sim.run import FinishedRun, Simulation, simulate
 from podqos.sim.summary import run_summary
 
@@ -343,7 +343,7 @@ def noisy(scenario):
 
 def test_work_ends_at_the_same_moment_whether_or_not_bends_are_left_out_that_cannot_matter(scenario):
     made = load_scenario(noisy(scenario))
-    runs = [Simulation(made, columns=columns).finish() for columns in (True, False)]
+    runs = [Simulation(made, rest=rest).finish() for rest in (True, False)]
     assert ends(runs[0]) == ends(runs[1])
     assert len(ends(runs[0])) == 3
     assert runs[0].cpu == runs[1].cpu
@@ -360,19 +360,6 @@ def test_work_is_done_when_all_shares_add_up_to_it_also_under_random_contention(
         assert 0 <= account.granted - account.work + CPU_US // 1000 < 4 * CPU_US
         assert account.granted <= account.wanted
     assert works[0].granted < works[0].wanted
-
-
-def test_a_fleet_in_shards_has_the_figures_of_the_whole(tmp_path, scenario, capsys):
-    demands = {"a": "demand: {cpu: 6}", "b": "demand: {work: 10 cpu-s, cpu: 6}"}
-    path = scenario([pod("a"), pod("b")], demands, seconds=60)
-    file = tmp_path / "scenario.yaml"
-    text = file.read_text().replace("- name: node", "- name: node\n      count: 3")
-    file.write_text(text.replace("nodes: [node]", "spread: true, replicas: 5"))
-    outputs = []
-    for options in ([], ["--engine", "processes", "--jobs", "2"]):
-        assert main(["simulate", path, "-o", "csv", *options]) == 0
-        outputs.append(capsys.readouterr().out)
-    assert outputs[0] == outputs[1]
 
 
 def test_throttling_begins_when_a_rising_demand_reaches_its_share_and_not_when_it_bends_next(scenario):
@@ -392,7 +379,7 @@ def test_throttling_begins_when_a_rising_demand_reaches_its_share_and_not_when_i
 def test_a_sweep_compares_the_shares_that_limits_leave(scenario, capsys):
     # It wants 2 cores: half under a limit of 1, all under one of 2.
     path = scenario([pod("a", container(requests="cpu: 500m", limits="cpu: 1"))], {"a": "demand: {cpu: 2}"}, seconds=20)
-    assert main(["simulate", path, "--vary", "limits.cpu@a=1,2", "-o", "csv", "--jobs", "1"]) == 0
+    assert main(["simulate", path, "--vary", "limits.cpu@a=1,2", "-o", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [(row["mean_share_mean"], row["least_share_least"]) for row in rows] == [("0.5", "0.5"), ("1.0", "1.0")]
 

@@ -13,14 +13,14 @@ import pytest
 
 from podqos.cli.main import main
 from podqos.errors import InputError
-from podqos.library.rehearsal import on_this_machine, unrehearsable
 from podqos.model.cron_schedule import parse_schedule
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.reading.scenario_files import load_scenario, read_scenario
+from podqos.rehearsal import on_this_machine, unrehearsable
 from podqos.sim.run import simulate
-from podqos.sim.scenario.time_zones import zone_named
-from podqos.words.journal import line
+from podqos.sim.scenario.due import zone_named
+from podqos.text.journal import line
 
 MINUTE_0 = 946_684_800 // 60
 """2000-01-01T00:00:00Z in minutes since 1970, of which Jobs have their names."""
@@ -135,18 +135,6 @@ def test_forbid_skips_a_run_and_makes_up_for_it_when_the_job_has_ended(tmp_path)
     assert line(skipped) == f"{words} (concurrencyPolicy: Forbid)"
 
 
-def test_a_starting_deadline_keeps_forbid_from_making_up_for_a_run(tmp_path):
-    """The same with startingDeadlineSeconds 10: at 152 s the run of 120 is 32 s late. The next is that of 180."""
-    cron = ('schedule: "* * * * *"', "concurrencyPolicy: Forbid", "startingDeadlineSeconds: 10")
-    done = ran(written(tmp_path, *cron, after=90))
-    assert created(done) == [60.1, 180.1]
-
-
-def test_a_starting_deadline_of_0_never_starts_anything(tmp_path):
-    """The controller looks 100 ms late: the deadline has passed (mostRecentScheduleTime with a deadline)."""
-    assert created(ran(written(tmp_path, 'schedule: "* * * * *"', "startingDeadlineSeconds: 0"))) == []
-
-
 def test_replace_deletes_the_job_that_still_runs(tmp_path):
     """60.1 + 90 would be 150.1; at 120.1 it is deleted, and the next one starts."""
     done = ran(written(tmp_path, 'schedule: "* * * * *"', "concurrencyPolicy: Replace", after=90))
@@ -165,14 +153,6 @@ def test_a_suspended_cron_job_creates_nothing_and_that_is_said(tmp_path):
     assert [problem.what for problem in read_scenario(path).problems] == [
         "CronJob default/tidy is suspended: it has no pods"
     ]
-
-
-def test_history_limits_keep_three_successful_jobs_and_one_failed(tmp_path):
-    """Jobs of 60, 120, 180 and 240 s end at 82, 142, 202 and 262: the fourth success removes the first."""
-    done = ran(written(tmp_path, 'schedule: "* * * * *"'))
-    assert at(done, "JobDeleted") == [(262, "JobDeleted", f"tidy-{MINUTE_0 + 1}")]
-    failing = ran(written(tmp_path, 'schedule: "* * * * *"', code=1))
-    assert [time for time, _, _ in at(failing, "JobDeleted")] == [142, 202, 262]
 
 
 def test_jobs_of_a_cron_job_obey_their_own_limits(tmp_path):
@@ -302,17 +282,6 @@ def test_a_day_without_midnight_has_no_run_at_midnight():
 def test_what_is_not_a_schedule_is_rejected(text):
     with pytest.raises(InputError):
         parse_schedule(text)
-
-
-def test_a_cron_job_that_is_resumed_makes_up_for_the_last_run_only(tmp_path):
-    """Suspended from 70 to 200 s: 120 and 180 are missed, and 180 starts at 200 (mostRecentScheduleTime)."""
-    path = written(tmp_path, 'schedule: "* * * * *"')
-    events = "  events: [{at: 70s, suspend: {workload: tidy}}, {at: 200s, resume: {workload: tidy}}]\n"
-    Path(path).write_text(Path(path).read_text() + events)
-    done = ran(path)
-    assert created(done) == [60.1, 200, 240.1]
-    late = [entry.because.late_seconds for entry in done.entries if entry.kind == "JobCreated"]
-    assert late == [0, 20, 0]
 
 
 def test_a_rehearsal_leaves_out_what_a_schedule_would_start_and_says_so(tmp_path):

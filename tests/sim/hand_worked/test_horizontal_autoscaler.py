@@ -13,8 +13,7 @@ from podqos.cli.main import main
 from podqos.model.time_units import SECOND_US
 from podqos.reading.scenario_files import read_given_scenario
 from podqos.sim.run import FinishedRun, simulate
-from podqos.sim.shards import TogetherReason, together
-from podqos.words.journal import line
+from podqos.text.journal import line
 
 DEPLOYMENT = """
 apiVersion: apps/v1
@@ -186,33 +185,15 @@ def test_with_a_behavior_the_window_ends_a_sync_earlier():
     assert scaled(done)[0] == (315.0, 8, 2)
 
 
-def test_a_policy_of_pods_per_period_limits_how_fast_replicas_fall():
-    """No window; at most 2 pods per 60 s. 8 pods at 20 % ask for 2.
-
-    15 s: 8 - 2 = 6. At 30, 45 and 60 s the 2 of 15 s still count (after now - 60 s): the limit is 6 + 2 - 2 = 6.
-    75 s: 15 s is not after 15 s: 6 - 2 = 4. 135 s: 4 - 2 = 2.
-    """
-    policy = "[{type: Pods, value: 2, periodSeconds: 60}]"
-    behavior = f"{{scaleDown: {{stabilizationWindowSeconds: 0, policies: {policy}}}}}"
-    done = ran("cpu: 100m", replicas=8, duration="3m", behavior=behavior)
-    assert scaled(done) == [(15.0, 8, 6), (75.0, 6, 4), (135.0, 4, 2)]
-    assert {entry.because.limited_by for entry in done.entries if entry.kind == "Scaled"} == {"ScaleDownLimit"}
-
-
-def test_a_percent_policy_rounds_up_when_replicas_rise_and_down_when_they_fall():
-    """Up: 50 % of 3 per 60 s is ceil(3 x 1.5) = 5; down: 50 % of 7 per 60 s is int(7 x 0.5) = 3."""
-    up = "{scaleUp: {policies: [{type: Percent, value: 50, periodSeconds: 60}]}}"
-    assert scaled(ran("cpu: 2", replicas=3, behavior=up, duration="20s")) == [(15.0, 3, 5)]
-    down = "{scaleDown: {stabilizationWindowSeconds: 0, policies: [{type: Percent, value: 50, periodSeconds: 60}]}}"
-    assert scaled(ran("cpu: 10m", replicas=7, behavior=down, duration="20s")) == [(15.0, 7, 3)]
-
-
-def test_select_policy_min_takes_the_smaller_change_and_disabled_none():
-    """2 pods ask for ceil(400 / 80 x 2) = 10. Pods 1 allows 3, Percent 100 allows 4: Min is 3; Disabled stays at 2."""
-    policies = "[{type: Pods, value: 1, periodSeconds: 60}, {type: Percent, value: 100, periodSeconds: 60}]"
-    least = f"{{scaleUp: {{selectPolicy: Min, policies: {policies}}}}}"
-    assert scaled(ran("cpu: 2", behavior=least, duration="20s")) == [(15.0, 2, 3)]
+def test_a_disabled_direction_is_left_alone_and_policies_of_how_fast_are_ignored(tmp_path, capsys):
+    """2 pods ask for ceil(400 / 80 x 2) = 10. By default 2 + 4 or 2 x 2 a sync, whatever the policies; Disabled: 2."""
+    slow = "{scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 60}]}}"
+    assert scaled(ran("cpu: 2", behavior=slow, duration="20s")) == [(15.0, 2, 6)]
     assert scaled(ran("cpu: 2", behavior="{scaleUp: {selectPolicy: Disabled}}", duration="1m")) == []
+    for name, data in files("cpu: 600m", behavior=slow, duration="1m").items():
+        (tmp_path / name).write_bytes(data)
+    assert main(["simulate", str(tmp_path / "scenario.yaml"), "-o", "csv"]) == 0
+    assert "ignored: replicas change as fast as by default" in capsys.readouterr().err
 
 
 def test_a_window_upwards_applies_the_lowest_recent_recommendation():
@@ -281,13 +262,6 @@ def test_the_words_of_a_decision_have_its_figures():
     done = ran("cpu: 600m", duration="20s")
     (entry,) = (entry for entry in done.entries if entry.kind == "Scaled")
     assert line(entry) == "web scaled from 2 to 3 replicas: cpu 120 % of requests, target 80 %"
-
-
-def test_an_autoscaled_fleet_is_simulated_together():
-    reading = read_given_scenario("scenario.yaml", files("cpu: 600m", nodes=2))
-    found = together(reading.loaded())
-    assert found is not None
-    assert (found.because, found.what) == (TogetherReason.AUTOSCALED, "HorizontalPodAutoscaler default/web")
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ from podqos.cli.main import main
 from podqos.model.time_units import SECOND_US
 from podqos.reading.scenario_files import load_scenario, read_scenario
 from podqos.sim.run import simulate
-from podqos.sim.shards import TogetherReason, together
-from podqos.words.journal import line
+from podqos.text.journal import line
 
 NODE = "{name: node-a, capacity: {cpu: 8, memory: 8Gi}, filesystems: {nodefs: {capacity: 100Gi}}}"
 
@@ -261,81 +260,28 @@ def test_a_suspended_job_has_no_pods(tmp_path):
     assert not done.entries
 
 
-def test_a_finished_job_is_deleted_when_its_time_to_live_has_passed(tmp_path):
-    """Exit at 5, noticed 6, complete at 7; ttlSecondsAfterFinished 100: 107."""
-    done = ran(written(tmp_path, job("ttlSecondsAfterFinished: 100"), exiting("5s")))
-    assert at(done, "JobComplete", "JobDeleted") == [
-        (7, "JobComplete", "CompletionsReached"),
-        (107, "JobDeleted", "TTLExpired"),
-    ]
-
-
-# ---- podFailurePolicy ----------------------------------------------------------------------------------------------
-
-FAIL_ON_42 = (
-    "backoffLimit: 6",
-    "podFailurePolicy:",
-    "  rules:",
-    "  - {action: FailJob, onExitCodes: {operator: In, values: [42]}}",
-    "  - {action: Ignore, onPodConditions: [{type: DisruptionTarget}]}",
-)
-
-
-def test_an_exit_code_of_the_failure_policy_fails_the_job_at_once_and_stops_the_others(tmp_path):
-    """0 exits with 42 at 5 s, noticed 6, looked at 7: FailJob. 1 runs and is deleted; 8: Failed."""
-    several = """\
-    - workload: work
-      perReplica:
-        - demand: {memory: 50Mi, exits: {after: 5s, code: 42}}
-        - demand: {memory: 50Mi}
-    """
-    done = ran(written(tmp_path, job("parallelism: 2", "completions: 2", *FAIL_ON_42), several))
-    assert at(done, "Replaced", "Deleted", "JobFailed") == [
-        (7, "Deleted", "work-1"),
-        (8, "JobFailed", "PodFailurePolicy"),
-    ]
-    because = ending(done)
-    assert (because.rule, because.pod, because.container, because.exit_code) == (0, "default/work-0", "main", 42)
-    assert because.failed == 2
-
-
 SMALL = (
     "{name: node-a, capacity: {cpu: 8, memory: 4Gi}, filesystems: {nodefs: {capacity: 100Gi}},"
     " kubelet: {evictionHard: {memory.available: 2Gi}}}"
 )
 
 
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [
-        (("backoffLimit: 0",), (11, "JobFailed", "BackoffLimitExceeded")),
-        (("backoffLimit: 0", *FAIL_ON_42[1:]), (20, "Replaced", "work-0-r1")),
-    ],
-)
-def test_an_evicted_pod_counts_as_failed_unless_disruptions_are_ignored(tmp_path, policy, expected):
-    """From 5 s on 2.5Gi of 4Gi leave less than 2Gi: evicted at the check at 10 s, with condition DisruptionTarget.
-
-    Without a policy 1 > 0 failures end the Job at 11. With Ignore nothing is counted, but the back-off is as long: the
-    replacement comes 10 s after the end, at 20.
-    """
+def test_an_evicted_pod_counts_as_failed(tmp_path):
+    """From 5 s on 2.5Gi of 4Gi leave less than 2Gi: evicted at the check at 10 s; 1 > 0 failures end the Job at 11."""
     demand = "- workload: work\n  demand: {memory: {steps: {0s: 50Mi, 5s: 2560Mi}}}"
-    done = ran(written(tmp_path, job(*policy), demand, nodes=SMALL, duration="22s"))
+    done = ran(written(tmp_path, job("backoffLimit: 0"), demand, nodes=SMALL, duration="22s"))
     assert at(done, "Evicted") == [(10, "Evicted", "work-0")]
-    assert at(done, "Replaced", "JobFailed") == [expected]
+    assert at(done, "Replaced", "JobFailed") == [(11, "JobFailed", "BackoffLimitExceeded")]
 
 
-def test_a_pod_evicted_for_its_own_storage_limit_is_not_disrupted(tmp_path):
-    """In eviction_manager.go, no condition goes with such evictions: Ignore does not match, and 1 > 0 ends the Job."""
-    manifest = job("backoffLimit: 0", *FAIL_ON_42[1:]).replace(
-        "requests: {memory: 100Mi}", "requests: {memory: 100Mi}, limits: {ephemeral-storage: 1Gi}"
-    )
-    done = ran(written(tmp_path, manifest, "- workload: work\n  demand: {memory: 50Mi, rootfs: 2Gi}"))
-    (evicted,) = at(done, "Evicted")
-    (failed,) = at(done, "JobFailed")
-    assert failed == (evicted[0] + 1, "JobFailed", "BackoffLimitExceeded")
+def test_policies_of_failure_and_success_are_ignored_and_that_is_said(tmp_path, capsys):
+    spec = ("podFailurePolicy: {rules: [{action: Count}]}", "completions: 2", "completionMode: Indexed")
+    path = written(tmp_path, job(*spec), exiting("5s"))
+    assert main(["simulate", path]) == 0
+    said = capsys.readouterr()
+    assert "spec.podFailurePolicy" in said.out + said.err
+    assert "every failed pod counts" in said.out + said.err
 
-
-# ---- indexes -------------------------------------------------------------------------------------------------------
 
 PER_INDEX = ("completionMode: Indexed", "parallelism: 3", "completions: 3", "backoffLimitPerIndex: 1")
 ONE_FAILS = """\
@@ -345,60 +291,6 @@ ONE_FAILS = """\
     - demand: {memory: 50Mi, exits: {after: 5s, code: 1}}
     - demand: {memory: 50Mi, exits: {after: 5s}}
 """
-
-
-def test_an_index_that_fails_too_often_fails_alone_and_the_job_in_the_end(tmp_path):
-    """Index 1 fails at 5 s and, after a back-off of 10 s of its own, from 15 to 20; noticed 21, looked at 22.
-
-    The second failure reaches backoffLimitPerIndex 1. Two succeeded + one failed = 3 completions: FailedIndexes.
-    """
-    done = ran(written(tmp_path, job(*PER_INDEX), ONE_FAILS))
-    assert at(done, "Replaced", "JobFailed") == [(15, "Replaced", "work-1-r1"), (22, "JobFailed", "FailedIndexes")]
-    because = ending(done)
-    assert (because.succeeded_indexes, because.failed_indexes, because.failed) == ("0,2", "1", 2)
-    assert because.backoff_limit is None
-
-
-def test_indexes_back_off_apart(tmp_path):
-    """Without limits per index all wait for the last failure; with them each for its own.
-
-    1 fails at 5 s and 2 at 12 s. Per index: 1 is back at 15, 2 at 22. Otherwise, two failures: 20 s after the last, 32.
-    """
-    several = ONE_FAILS.replace("- demand: {memory: 50Mi, exits: {after: 5s}}\n", "- demand: {memory: 50Mi}\n")
-    several = several.rpartition("- demand")[0] + "- demand: {memory: 50Mi, exits: {after: 12s, code: 1}}\n"
-    own = ran(written(tmp_path, job(*PER_INDEX), several, duration="40s"))
-    assert at(own, "Replaced")[:2] == [(15, "Replaced", "work-1-r1"), (22, "Replaced", "work-2-r1")]
-    common = ran(written(tmp_path, job(*PER_INDEX[:3]), several, duration="40s"))
-    # 1 fails at 5 and would be back at 15; before that 2 fails at 12, noticed 13, looked at 14.
-    assert at(common, "Replaced") == [(32, "Replaced", "work-1-r1"), (32, "Replaced", "work-2-r1")]
-
-
-def test_too_many_failed_indexes_end_the_job_while_others_run(tmp_path):
-    """With both limits 0, index 1 fails at 5 s, noticed 6, looked at 7: 0 and 2 are deleted; 8: Failed."""
-    several = ONE_FAILS.replace("exits: {after: 5s}}", "exits: {after: 99s}}")
-    spec = (*PER_INDEX[:3], "backoffLimitPerIndex: 0", "maxFailedIndexes: 0")
-    done = ran(written(tmp_path, job(*spec), several))
-    assert at(done, "Deleted", "JobFailed") == [
-        (7, "Deleted", "work-0"),
-        (7, "Deleted", "work-2"),
-        (8, "JobFailed", "MaxFailedIndexesExceeded"),
-    ]
-    assert ending(done).failed_indexes == "1"
-
-
-def test_a_success_policy_ends_the_job_before_all_indexes_have_succeeded(tmp_path):
-    """Index 0 (the leader) succeeds at 5 s, noticed 6, looked at 7: 1 and 2 are deleted and do not count as failed."""
-    spec = (*PER_INDEX[:3], 'successPolicy: {rules: [{succeededIndexes: "0"}]}')
-    several = ONE_FAILS.replace("after: 5s, code: 1", "after: 99s").rpartition("- demand")[0] + "- demand: {}\n"
-    done = ran(written(tmp_path, job(*spec), several))
-    assert at(done, "Deleted", "JobComplete") == [
-        (7, "Deleted", "work-1"),
-        (7, "Deleted", "work-2"),
-        (8, "JobComplete", "SuccessPolicy"),
-    ]
-    assert (ending(done).succeeded, ending(done).failed) == (1, 0)
-    deleted = next(entry for entry in done.entries if entry.kind == "Deleted")
-    assert line(deleted) == "work-1 deleted: Job work is complete (SuccessPolicy)"
 
 
 # ---- pods that others delete ---------------------------------------------------------------------------------------
@@ -419,19 +311,18 @@ spec:
 """
 
 
-@pytest.mark.parametrize(("policy", "back"), [("TerminatingOrFailed", 60), ("Failed", 80)])
-def test_a_preempted_pod_is_replaced_when_it_is_deleted_or_when_it_is_gone(tmp_path, policy, back):
+def test_a_preempted_pod_is_replaced_when_it_is_deleted(tmp_path):
     """Deleted at 50 s for a pod that arrives then; its container takes 20 s to stop, until 70 s.
 
-    TerminatingOrFailed: failed at 50 (isPodFailed), and no container has finished, so the back-off counts from the
-    deletion on (getFinishedTime): back at 60. Failed: its container finished at 70, back at 80.
+    It counts as failed at 50 (isPodFailed), and no container has finished, so the back-off counts from the deletion on
+    (getFinishedTime): back at 60.
     """
-    manifest = job(f"podReplacementPolicy: {policy}").replace("100Mi", "3Gi") + PREEMPTOR
+    manifest = job().replace("100Mi", "3Gi") + PREEMPTOR
     workloads = "- workload: work\n  demand: {memory: 50Mi}\n- {workload: urgent, arrives: 50s}"
     rest = "timing: {containerStop: 20s}"
     done = ran(written(tmp_path, manifest, workloads, rest=rest, duration="90s"))
     assert at(done, "Preempted") == [(50, "Preempted", "work-0")]
-    assert at(done, "Replaced") == [(back, "Replaced", "work-0-r1")]
+    assert at(done, "Replaced") == [(60, "Replaced", "work-0-r1")]
 
 
 def test_a_pod_on_a_lost_node_counts_as_failed_when_the_control_plane_gives_it_up(tmp_path):
@@ -441,8 +332,6 @@ def test_a_pod_on_a_lost_node_counts_as_failed_when_the_control_plane_gives_it_u
     one = "- workload: work\n  nodes: [node-a]\n  demand: {memory: 50Mi}"
     done = ran(written(tmp_path, job(), one, nodes=second, rest=rest))
     assert at(done, "Replaced") == [(370, "Replaced", "work-0-r1")]
-    only_failed = ran(written(tmp_path, job("podReplacementPolicy: Failed"), one, nodes=second, rest=rest))
-    assert at(only_failed, "Replaced") == []
 
 
 # ---- around it -----------------------------------------------------------------------------------------------------
@@ -479,16 +368,6 @@ def test_what_the_api_server_rejects_is_an_error_with_its_place(tmp_path, capsys
 def test_a_job_that_never_restarts_containers_and_has_no_restart_policy_is_warned_about(tmp_path):
     problems = read_scenario(written(tmp_path, job(restart="Always"), exiting("5s"))).problems
     assert [problem.what for problem in problems] == ['Required value: valid values: "OnFailure", "Never"']
-
-
-def test_a_fleet_with_a_job_that_ends_is_simulated_together(tmp_path):
-    nodes = f"{NODE}, {NODE.replace('node-a', 'node-b')}"
-    lasting = written(
-        tmp_path, job("parallelism: 2", "completions: 2"), "- {workload: work, spread: true}", nodes=nodes
-    )
-    assert together(load_scenario(lasting)) is None
-    ends = written(tmp_path, job("parallelism: 2", "completions: 2"), exiting("5s") + "\n  spread: true", nodes=nodes)
-    assert together(load_scenario(ends)).because is TogetherReason.JOB
 
 
 # ---- init containers -----------------------------------------------------------------------------------------------
@@ -537,45 +416,12 @@ def test_an_init_container_without_an_end_is_named_among_the_assumptions(tmp_pat
 # ---- events ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_suspended_job_loses_its_pods_and_its_deadline_starts_again_when_it_is_resumed(tmp_path):
-    """Suspended at 30 s: deleted at once (a change of the spec), not counted.
-
-    Resumed at 90 s: back at once, without back-off. The deadline of 100 s counts from then on: 190 s, Failed at 191 s.
-    """
-    rest = "events: [{at: 30s, suspend: {workload: work}}, {at: 90s, resume: {workload: work}}]"
-    done = ran(
-        written(tmp_path, job("activeDeadlineSeconds: 100"), "- {workload: work, demand: {memory: 50Mi}}", rest=rest)
-    )
-    assert at(done, "Deleted", "Replaced", "JobFailed") == [
-        (30, "Deleted", "work-0"),
-        (90, "Replaced", "work-0-r1"),
-        (190, "Deleted", "work-0-r1"),
-        (191, "JobFailed", "DeadlineExceeded"),
-    ]
-    assert ending(done).failed == 1
-    assert [line(entry) for entry in done.entries if entry.kind in {"Suspended", "Resumed"}] == [
-        "Job work suspended",
-        "Job work resumed",
-    ]
-
-
 def test_a_job_that_is_scaled_down_deletes_the_newest_pods_and_scaled_up_runs_more(tmp_path):
     """3 of 6 at a time, 100 s each: down to 1 at 10 s, up to 2 at 50 s. manageJob deletes 2, and creates 1 later."""
     rest = "events: [{at: 10s, scale: {workload: work, replicas: 1}}, {at: 50s, scale: {workload: work, replicas: 2}}]"
     done = ran(written(tmp_path, job("parallelism: 3", "completions: 6"), exiting("100s"), rest=rest, duration="60s"))
     assert at(done, "Deleted") == [(10, "Deleted", "work-2"), (10, "Deleted", "work-1")]
     assert [time for time, _, _ in at(done, "Replaced")] == [50]
-
-
-def test_a_deployment_cannot_be_suspended(tmp_path):
-    manifest = """\
-    apiVersion: v1
-    kind: Pod
-    metadata: {name: work}
-    spec: {containers: [{name: main, image: main}]}
-    """
-    path = written(tmp_path, manifest, exiting("5s"), rest="events: [{at: 30s, suspend: {workload: work}}]")
-    assert [problem.what for problem in read_scenario(path).problems] == ["a Pod cannot be suspended"]
 
 
 # ---- sidecars and work -----------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from podqos.cli.main import main
 from podqos.reading.scenario_files import load_scenario, read_scenario
 from podqos.sim.run import FinishedRun, simulate
 from podqos.sim.services.outcome import ServiceOutcome, ServiceSample
-from podqos.sim.shards import Together, TogetherReason, together
 
 SECOND_US = 1_000_000
 
@@ -184,7 +183,7 @@ def test_a_busy_neighbour_takes_the_cpu_of_a_service_by_weight(ran):
     (web,) = done.services
     assert [at(web, second).utilisation_permille for second in (9, 12, 24)] == [600, 1200, 1200]
     assert [at(web, second).waiting for second in (15, 22)] == [50, 100]
-    assert (web.cause, web.began_with) == ("contention", "")
+    assert web.cause == "contention"
 
 
 # ---- several pods ----------------------------------------------------------------------------------------------------
@@ -273,141 +272,15 @@ def test_a_rollout_to_a_slower_version_overloads_the_pods_that_have_it(ran):
 # ---- services that call others ---------------------------------------------------------------------------------------
 
 
-def test_a_caller_waits_for_its_callee_which_occupies_its_workers(ran):
-    """shop: 5/s, cost 10 ms, one worker. db: cost 40 ms on 1 CPU, capacity 25/s.
-
-    db: ρ = 5/25 = 0.2, P(wait) = 0.2, decay 25 − 5 = 20/s: mean wait 0.2/20 = 10 ms, mean answer 50 ms. shop: a request
-    takes 10 + 50 = 60 ms of its worker: capacity 16.67/s, ρ = 5/16.67 = 30 %.
-    """
-    done = ran(
-        [pod("shop"), pod("db", ONE_CPU)],
-        [
-            serves("shop", "requestsPerSecond: 5, cost: 10 cpu-ms, workers: 1, calls: [{workload: db}]"),
-            serves("db", "cost: 40 cpu-ms"),
-        ],
-        seconds=10,
-    )
-    shop, db = done.services
-    assert at(db, 0).utilisation_permille == 200
-    assert at(shop, 0).utilisation_permille == 300
-    assert (shop.requests, db.requests, shop.errors) == (50, 50, 0)
-
-
-@pytest.mark.parametrize(
-    ("settings", "retries_milli", "at_callee_milli"),
-    [
-        ("", 0, 10_000),
-        (", retries: 2", 20_000, 30_000),
-        (", retries: 2, retryBudget: 20 %", 2_000, 12_000),
-        (", retries: 2, retryBudget: 500 %", 20_000, 30_000),
-    ],
-)
-def test_retries_multiply_the_load_of_the_callee_up_to_their_budget(ran, settings, retries_milli, at_callee_milli):
-    """Db has no pods: every attempt fails. 10 requests/s make 10 first attempts/s, and with two retries 20 more.
-
-    A budget of 20 % of first attempts allows 2 a second. All requests fail either way.
-    """
-    done = ran(
-        [pod("shop"), deployment("db", ONE_CPU, 1)],
-        [
-            serves("shop", f"requestsPerSecond: 10, cost: 10 cpu-ms, calls: [{{workload: db{settings}}}]"),
-            serves("db", "cost: 40 cpu-ms", ", replicas: 0"),
-        ],
-        seconds=5,
-    )
-    shop, db = done.services
-    sample = at(shop, 4)
-    assert (sample.retries_milli, sample.errors_permille) == (retries_milli, 1000)
-    assert at(db, 4).requests_milli == at_callee_milli
-    assert (shop.cause, shop.began_with) == ("notReady", "default/db")
-
-
-def test_calls_that_only_some_requests_make_fail_only_those(ran):
-    """Every tenth request calls db (perRequest: 100m), which has no pods: 10 % fail, and db gets 1 of 10 requests/s."""
-    done = ran(
-        [pod("shop"), deployment("db", ONE_CPU, 1)],
-        [
-            serves("shop", "requestsPerSecond: 10, cost: 10 cpu-ms, calls: [{workload: db, perRequest: 100m}]"),
-            serves("db", "cost: 40 cpu-ms", ", replicas: 0"),
-        ],
-        seconds=5,
-    )
-    shop, db = done.services
-    assert (at(shop, 4).errors_permille, at(db, 4).requests_milli) == (100, 1000)
-
-
-def test_services_that_call_each_other_settle(ran):
-    """Service a calls b for each request, b calls a for every tenth: a gets 10 / (1 − 0.1) = 11.11/s, b as many."""
-    done = ran(
-        [pod("a"), pod("b")],
-        [
-            serves("a", "requestsPerSecond: 10, cost: 1 cpu-ms, calls: [{workload: b}]"),
-            serves("b", "cost: 1 cpu-ms, calls: [{workload: a, perRequest: 100m}]"),
-        ],
-        seconds=120,
-    )
-    assert [at(service, 119).requests_milli for service in done.services] == [11_111, 11_111]
-
-
-def test_a_callee_at_its_cpu_limit_takes_its_caller_with_it(ran):
-    """Db can answer 1/0.01 = 100/s, shop gets 120/s from 10 s on, and has 16 workers.
-
-    In the end all 16 are busy, each for 1 ms of its own, 10 ms of db's, and the wait there, ρ/(100 − 100 ρ) s: shop
-    answers x = 16/(0.011 + ρ/(100 − 100 ρ)) a second with ρ = x/100. So 1.1 ρ (1 − ρ) + ρ² = 16 (1 − ρ), ρ = 0.941:
-    94.1/s (16 requests that circle through an M/M/1 queue give 16/17 = 94.1 %). shop's queue of 50 is full, and it
-    refuses 1 − 94.1/120 = 21.6 %. db refuses nothing.
-    """
-    done = ran(
-        [pod("shop"), pod("db", ONE_CPU)],
-        [
-            serves(
-                "shop",
-                "requestsPerSecond: {steps: {0s: 60, 10s: 120}}, cost: 1 cpu-ms, workers: 16, queue: 50, "
-                "calls: [{workload: db}]",
-            ),
-            serves("db", "cost: 10 cpu-ms"),
-        ],
-        seconds=60,
-    )
-    shop, db = done.services
-    assert (at(shop, 59).waiting, at(shop, 59).errors_permille) == (50, 216)
-    assert (at(db, 59).utilisation_permille, db.errors) == (941, 0)
-    assert (shop.cause, shop.began_with) == ("cpuLimit", "default/db")
-
-
-def test_a_callee_goes_on_with_calls_whose_callers_have_given_up(ran):
-    """An answer of db takes 100 ms of 1 CPU, so 10/s. shop gives up after 50 ms: every call is late.
-
-    5 requests/s: all fail, and db has answered 5 a second for nothing: 50 % of its capacity. With one retry it is 10 a
-    second: 100 %, twice the work, and still no request succeeds.
-    """
-    for retries, at_db in ((0, 500), (1, 1000)):
-        calls = f"[{{workload: db, timeout: 50ms, retries: {retries}}}]"
-        done = ran(
-            [pod("shop"), pod("db", ONE_CPU)],
-            [
-                serves("shop", f"requestsPerSecond: 5, cost: 1 cpu-ms, calls: {calls}"),
-                serves("db", "cost: 100 cpu-ms"),
-            ],
-            seconds=20,
-        )
-        shop, db = done.services
-        assert at(db, 19).utilisation_permille == at_db
-        assert (at(shop, 19).errors_permille, at(db, 19).errors_permille) == (1000, 1000)
-        assert shop.failed_calls == shop.requests == 100
-        assert db.late == db.requests == 100 * (1 + retries)
-
-
 def test_the_same_scenario_gives_the_same_figures(written):
     path = written(
         [deployment("shop", "{}", 3), pod("db", ONE_CPU)],
         [
             serves(
                 "shop",
-                "requestsPerSecond: {wave: {low: 20, high: 200, period: 30s}}, cost: 3 cpu-ms, "
-                "calls: [{workload: db, timeout: 200ms, retries: 2, retryBudget: 10 %}]",
+                "requestsPerSecond: {wave: {low: 20, high: 200, period: 30s}}, cost: 3 cpu-ms, timeout: 200ms",
             ),
-            serves("db", "cost: 10 cpu-ms"),
+            serves("db", "requestsPerSecond: 90, cost: 10 cpu-ms"),
         ],
     )
     first, second = (simulate(load_scenario(str(path))) for _ in range(2))
@@ -415,12 +288,12 @@ def test_the_same_scenario_gives_the_same_figures(written):
     assert list(first.entries) == list(second.entries)
 
 
-def test_the_headline_names_the_worst_service_and_where_it_began(written, capsys):
+def test_the_headline_names_the_worst_service_and_its_cause(written, capsys):
     path = written(
         [pod("shop"), pod("db", ONE_CPU)],
         [
-            serves("shop", "requestsPerSecond: 120, cost: 1 cpu-ms, workers: 16, queue: 50, calls: [{workload: db}]"),
-            serves("db", "cost: 10 cpu-ms"),
+            serves("shop", "requestsPerSecond: 120, cost: 1 cpu-ms, workers: 16, queue: 50"),
+            serves("db", "requestsPerSecond: 120, cost: 10 cpu-ms"),
         ],
         seconds=60,
     )
@@ -429,8 +302,8 @@ def test_the_headline_names_the_worst_service_and_where_it_began(written, capsys
     picture = path.with_name("picture.svg").read_text()
     assert "Latency of services" in picture
     assert "Errors of services" in picture
-    assert "began with db, throttled at its CPU limit." in out.splitlines()[1]
-    assert "shop is overloaded" in out
+    assert "throttled at its CPU limit." in out.splitlines()[1]
+    assert "db is overloaded" in out
     assert "SERVICE" in out
     assert "assumed: load, queues and latency of services: a queueing model" in err
 
@@ -596,20 +469,6 @@ def test_probes_change_nothing_where_no_container_is_starved(ran):
         (serves("web", "cost: 20ms"), 'service.cost: "20ms" is not an amount of CPU time (write the unit: 20 cpu-s'),
         (serves("web", "cost: 1 cpu-ms, workers: 0"), "service.workers: must be between 1 and 1,000,000"),
         (
-            serves("web", "cost: 1 cpu-ms, calls: [{workload: bd}]"),
-            'calls[0].workload: no manifest has a workload "bd"',
-        ),
-        (serves("web", "cost: 1 cpu-ms, calls: [{workload: db}]"), "workload: default/db answers no requests"),
-        (serves("web", "cost: 1 cpu-ms, calls: [{workload: web}]"), "a workload cannot call itself"),
-        (
-            serves("web", "cost: 1 cpu-ms, calls: [{workload: db, retryBudget: 20 %}]"),
-            "retryBudget: is a budget for retries, but there are none",
-        ),
-        (
-            serves("web", "cost: 1 cpu-ms, calls: [{workload: db, retries: 1, retryBudget: some}]"),
-            'retryBudget: "some" is not a share in percent (such as 20 %)',
-        ),
-        (
             "workload: web, perReplica: [{demand: {service: {cost: 1 cpu-ms}}}]",
             "a service is that of the whole workload, not of a replica",
         ),
@@ -625,7 +484,7 @@ def test_what_makes_no_sense_in_a_service_is_refused_with_its_place(written, wor
     ("demand", "message"),
     [
         ("{memory: 1Mi}", "web answers requests, but the demand of its new revision has no service"),
-        ("{service: {cost: 1 cpu-ms, requestsPerSecond: 9}}", "requests, timeout and calls stay those of the workload"),
+        ("{service: {cost: 1 cpu-ms, requestsPerSecond: 9}}", "requests and timeout stay those of the workload"),
     ],
 )
 def test_a_rollout_changes_what_a_request_costs_and_not_how_many_there_are(written, demand, message):
@@ -633,13 +492,3 @@ def test_a_rollout_changes_what_a_request_costs_and_not_how_many_there_are(writt
     path = written([deployment("web", ONE_CPU, 1)], [serves("web", "cost: 1 cpu-ms")], more=more)
     (problem,) = read_scenario(str(path)).problems
     assert message in str(problem)
-
-
-def test_nodes_with_pods_of_a_service_are_simulated_together(written):
-    nodes = NODES.replace("name: node-1", "name: node, count: 2")
-    path = written(
-        [deployment("web", ONE_CPU, 2)],
-        [serves("web", "requestsPerSecond: 1, cost: 1 cpu-ms", ", spread: true, recreate: false")],
-        nodes=nodes,
-    )
-    assert together(load_scenario(str(path))) == Together(TogetherReason.SERVICE, "default/web")

@@ -1,8 +1,8 @@
 """Makes a Python on Linux look like one elsewhere, as far as podqos can tell: ``PODQOS_TEST_SYSTEM`` names the system.
 
 What only Unix has is gone: modules, functions, signals, flags; on a Mac, what only Linux has, and ``fork``. The
-standard library is loaded first: its own use of them is its own affair. A few names stay without which it would not
-work here: ``SIGKILL``, ``os.waitpid``, ``AF_UNIX``.
+standard library and the library of the servers are loaded first: their own use of them is their own affair. A few
+names stay without which it would not work here: ``SIGKILL``, ``os.waitpid``, ``AF_UNIX``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import gzip  # noqa: F401
 import http.client  # noqa: F401
 import importlib
 import importlib.resources
-import multiprocessing  # noqa: F401
+import multiprocessing.connection
+import multiprocessing.resource_tracker
+import multiprocessing.spawn
 import os
 import pathlib  # noqa: F401
 import select
@@ -26,7 +28,11 @@ import ssl  # noqa: F401
 import subprocess  # noqa: F401
 import sys
 import tempfile  # noqa: F401
+import types
 import urllib.request  # noqa: F401
+
+import click  # noqa: F401
+import uvicorn  # noqa: F401
 
 EXTRAS = ["uvloop", "inotify_simple", "jeepney", "numpy", "distributed", "cryptography"]
 OF_UNIX = ["fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog", "readline", "curses"]
@@ -55,9 +61,23 @@ def _no_fork() -> int:
     raise AssertionError("a process is not forked on a Mac: its libraries do not survive that")
 
 
+class _UnixSys:
+    """``sys`` as it is, for the library that starts processes: it asks for the system when it does."""
+
+    platform = sys.platform
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(sys, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(sys, name, value)
+
+
 def pretend(system: str) -> None:
     """Be on that system from now on."""
     importlib.import_module("asyncio.unix_events")
+    multiprocessing.spawn.sys = _UnixSys()  # type: ignore[attr-defined]
+    multiprocessing.resource_tracker.signal = types.SimpleNamespace(**vars(signal))  # type: ignore[attr-defined]
     is_windows = system == "win32"
     for name in (*EXTRAS, *(OF_UNIX if is_windows else ())):
         sys.modules[name] = None  # type: ignore[assignment]

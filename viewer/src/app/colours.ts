@@ -1,5 +1,5 @@
 // The colour of a pod, the same in every view: a hue per class, a shade per workload. It depends on name and
-// class alone; `src/podqos/answers/palette.py` does the same for pictures that are files.
+// class alone; `src/podqos/text/svg.py` does the same for pictures that are files.
 
 /** Each stands out from a light and from a dark page. */
 const SHADES: Readonly<Record<string, readonly string[]>> = {

@@ -2,11 +2,11 @@
 // far runs are. One stream for all of it, because a browser has few connections to a server: a page that is
 // not looked at gives its own back.
 //
-// A state comes whole or as what has changed since the one that the page has. Where a stream cannot be had,
-// or is silent (a proxy keeps it back, there are too many), the same is asked for every few seconds.
+// Where a stream cannot be had, or is silent (a proxy keeps it back, there are too many), the same is asked for
+// every few seconds.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Age, ClusterChange, ClusterView, Hello, JobInfo } from "../schema";
+import type { Age, ClusterView, Hello, JobInfo } from "../schema";
 
 export interface Live<T> {
   state: "connecting" | "live" | "lost";
@@ -45,7 +45,7 @@ export function since({ wall, steady }: Moment): number {
   return Math.max(Date.now() - wall, performance.now() - steady);
 }
 
-type News = Age & { generation: number; since?: number; cluster?: ClusterView; change?: ClusterChange };
+type News = Age & { generation: number; cluster?: ClusterView };
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10_000;
@@ -54,7 +54,7 @@ const SILENCE = 15_000;
 const POLL = 2_000;
 /** Number of polls before a stream is tried again. */
 const POLLS = 15;
-const KINDS = ["hello", "jobs", "cluster", "change", "source", "age"] as const;
+const KINDS = ["hello", "jobs", "cluster", "source", "age"] as const;
 
 /** Listen while mounted and visible. */
 export function useLive(isOn: boolean, heard: Heard): Live<ClusterView> {
@@ -208,22 +208,7 @@ class Stream {
   }
 
   private news(news: News, id: string): void {
-    const { cluster: before, generation } = this.live;
-    let cluster = news.cluster ?? null;
-    if (news.change !== undefined) {
-      if (before === null || news.since !== generation) {
-        // Not based on this page's state: start over.
-        this.last = "";
-        this.turn();
-        return;
-      }
-      cluster = {
-        ...before,
-        ...news.change,
-        nodes: joined(before.nodes, news.change.nodes),
-        pods: joined(before.pods, news.change.pods),
-      };
-    }
+    const cluster = news.cluster ?? null;
     this.last = id;
     this.heard.current.state(cluster);
     this.tell({
@@ -235,15 +220,6 @@ class Stream {
       ahead: aheadOf(news.now),
     });
   }
-}
-
-/** Build a list from parts, each new or a slice of the previous list. Unchanged items keep their identity. */
-function joined<T extends object>(before: readonly T[], parts: readonly (T | readonly number[])[]): T[] {
-  return parts.flatMap((part) => {
-    if (!Array.isArray(part)) return [part as T];
-    const [start, count] = part as readonly [number, number];
-    return before.slice(start, start + count);
-  });
 }
 
 /** How far the clock of this machine is ahead of another's; it may take a second until that is known. */

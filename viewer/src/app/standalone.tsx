@@ -1,7 +1,7 @@
 // Pages that are files, without the app around them.
 
 import type { ComponentChildren } from "preact";
-import type { AutopsyPage, BlastRadius } from "../schema";
+import type { Autopsy, BlastRadius } from "../schema";
 import { AutopsyReport } from "./autopsy/report";
 import { BlastReport } from "./blast/report";
 import { Theme } from "./theme";
@@ -16,7 +16,7 @@ export function BlastFile({ radius }: { radius: BlastRadius }) {
   );
 }
 
-export function AutopsyFile({ page }: { page: AutopsyPage }) {
+export function AutopsyFile({ page }: { page: Autopsy }) {
   return (
     <>
       <AutopsyReport page={page} tools={<Theme />}>

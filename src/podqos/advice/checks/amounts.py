@@ -18,6 +18,7 @@ from podqos.advice.checks.references import QOS, VALIDATION
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.units import Machines, Meant, Stated, is_implausible, is_too_little, meant
 from podqos.advice.checks.view import CheckContext, View
+from podqos.amounts import listed, of_resource
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.pod import Container
 from podqos.model.policy import LimitRangeItem
@@ -31,7 +32,6 @@ from podqos.model.resources import (
     ResourceRequirements,
     is_overcommit_allowed,
 )
-from podqos.wording import listed, of_resource
 
 _USUAL_NANOS = {True: (NANOS // 1000, 20 * NANOS), False: (6 * (1 << 20) * NANOS, (1 << 45) * NANOS)}
 """Amounts of cpu, and of anything else, that ``units`` need not look at."""

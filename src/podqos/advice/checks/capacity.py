@@ -16,12 +16,12 @@ from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
 from podqos.advice.checks.sketch import Sketch, latest
 from podqos.advice.checks.view import CheckContext, View
+from podqos.amounts import listed, of_resource, shown_ratio
 from podqos.model.effective import pod_requests
 from podqos.model.node import Node
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, MEMORY
-from podqos.wording import listed, of_resource, shown_ratio
 
 if TYPE_CHECKING:
     from podqos.placement.overcommit import Overcommit

@@ -31,9 +31,9 @@ from podqos.advice.checks import (
 )
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.finding import Fact
+from podqos.amounts import nearest
 from podqos.errors import InvalidArgument
 from podqos.naming import naming, stated_with
-from podqos.wording import nearest
 
 _MODULES = (
     *(amounts, capacity, classes, demands, kubelet, policies, priority, resize, scaling, sizes, toleration),

@@ -15,15 +15,15 @@ from podqos.advice.checks.kinds_of_pods import is_completed_by_operator, runs_un
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, OOM, QOS, RANKING
 from podqos.advice.checks.repair import patch_of, with_edits
 from podqos.advice.checks.view import Repair, View
+from podqos.amounts import listed, verb
 from podqos.eviction.ranking import Ranking, ranking_keys
 from podqos.eviction.signals import RankKey, Signal
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceRequirements
+from podqos.orders.usage import NOMINAL
 from podqos.qos.classes import ResourcePlace, deciding_resources
 from podqos.qos.edits import Edit, edits_to_guaranteed
-from podqos.survival.node.assumed_usage import NOMINAL
-from podqos.wording import listed, verb
 
 # A request of at least this share of its limit was meant to be equal: 4G and 4Gi are 93 %.
 _NEARLY = 0.9

@@ -24,10 +24,11 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.orders.memory import OOMDomain
+from podqos.orders.orders import Orders, both_orders
+from podqos.orders.usage import NOMINAL_BYTES
 from podqos.placement.allocatable import node_allocatable
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.node.assumed_usage import NOMINAL_BYTES
-from podqos.survival.orders.orders import OOMDomain, Orders, both_orders
 
 _TIES = (RankKey.NAME, RankKey.INPUT_ORDER)
 

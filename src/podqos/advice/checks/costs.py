@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from podqos.advice.checks.finding import CostKind, FixCost
 from podqos.advice.checks.view import View
+from podqos.amounts import counted
 from podqos.model.effective import pod_requests
 from podqos.model.pod import Container, Pod
 from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU, MEMORY
-from podqos.wording import counted
 
 
 def costs_between(before: View, after: View) -> Iterator[FixCost]:

@@ -27,6 +27,7 @@ from podqos.advice.checks.references import QOS
 from podqos.advice.checks.repair import patch_of
 from podqos.advice.checks.sketch import Sketch, latest
 from podqos.advice.checks.view import CheckContext, View
+from podqos.amounts import shown_ratio
 from podqos.model.pod import QOSClass
 from podqos.policy.budgets import over_budget
 from podqos.policy.judge import judge
@@ -34,7 +35,6 @@ from podqos.policy.model import Action
 from podqos.policy.violation import Violation, Why
 from podqos.policy.words import budget_message, message
 from podqos.qos.edits import edits_to_guaranteed
-from podqos.wording import shown_ratio
 
 SEVERITIES = {Action.DENY: ERROR, Action.WARN: WARNING, Action.AUDIT: INFO}
 _DOCUMENT = "docs/reference/commands/policy.md"

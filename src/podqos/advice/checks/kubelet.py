@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-from msgspec.structs import replace
-
 from podqos.advice.checks import examples
-from podqos.advice.checks.amounts import implausible_amount, implausible_facts
-from podqos.advice.checks.bundle import FoundKubelet
-from podqos.advice.checks.check import ERROR, INFO, WARNING, Check, bundle_check
+from podqos.advice.checks.check import ERROR, INFO, WARNING, bundle_check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, Patch
-from podqos.advice.checks.flag_edits import FlagFile
+from podqos.advice.checks.judged_kubelet import JudgedKubelet, KubeletTrials, in_mebibytes, starting, twice, wrong_units
 from podqos.advice.checks.sketch import Sketch
-from podqos.advice.checks.trying import measure, refuted, what_appears
-from podqos.advice.checks.units import Machines, Stated, is_implausible, meant
 from podqos.advice.checks.view import CheckContext
-from podqos.errors import InvalidConfiguration, InvalidQuantity
-from podqos.eviction.grace import soft_grace_seconds
+from podqos.amounts import listed, mebibytes
+from podqos.errors import InvalidConfiguration
+from podqos.eviction.pods import soft_grace_seconds
 from podqos.eviction.signals import Signal
-from podqos.eviction.threshold_warnings import ASSUMED_FILESYSTEM, ThresholdWarning, WarningKind, threshold_warnings
-from podqos.eviction.thresholds import Threshold, default_eviction_hard, effective_eviction_hard, parse_thresholds
-from podqos.manifest.kubelet import Notation
-from podqos.manifest.plain import Plain, parse_path
-from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.eviction.thresholds import (
+    Threshold,
+    ThresholdWarning,
+    WarningKind,
+    default_eviction_hard,
+    effective_eviction_hard,
+    parse_thresholds,
+    threshold_warnings,
+)
 from podqos.model.pod import Pod, PodSpec
-from podqos.model.quantity import Quantity
-from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, NO_RESOURCES, ResourceList, is_hugepages
+from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.naming import published
-from podqos.placement.allocatable import node_allocatable
-from podqos.placement.kubelet_start import check_starts, too_much_withheld
-from podqos.wording import listed, mebibytes
+from podqos.placement.allocatable import check_starts, node_allocatable, too_much_withheld
 
 if TYPE_CHECKING:
-    from podqos.survival.forecast.plain_node import FirstActor, PlainNode
+    from podqos.orders.plain_node import FirstActor
 
-_MEBIBYTE = 1 << 20
 _GRACE_PERIOD = "1m30s"
 """For a soft threshold that has none: long enough for a burst to pass, as in upstream's documentation."""
 _MUCH = 5
@@ -63,152 +57,11 @@ Found = Iterator[Finding]
 # ---- one configuration -------------------------------------------------------------------------------------------
 
 
-class _Kubelet:
-    """One configuration as its checks look at it."""
-
-    def __init__(self, found: FoundKubelet, context: CheckContext, known: dict[bytes, FirstActor]) -> None:
-        self.config: KubeletConfiguration = found.configuration
-        self.options = context.options
-        self.capacity = _capacity(context)
-        self.machines = Machines(context.surroundings.nodes, context.options.node_memory_bytes)
-        self.flags = None if found.arguments is None else FlagFile(found.configuration, found.arguments)
-        self._subject = found.subject
-        self._known = known
-        self._fields: dict[tuple[str, str], tuple[FieldEdit, ...]] = {}
-        self._place = found.notation.place if self.flags is None else self.flags.place
-
-    def finding(self, check: Check, path: str, facts: Fact, patch: Patch) -> Finding:
-        """Return a finding with its places as they are in the file."""
-        if patch.needs_choice is not None:
-            patch = Patch.choose(patch.needs_choice, [self._place(path) for path in patch.paths], patch.candidates)
-            return check.finding(self._subject, self._place(path), facts, patch)
-        fields = patch.edits
-        if self.flags is not None:
-            patch = Patch.write(*self.flags.edits(fields))
-        else:
-            patch = Patch.write(*(replace(edit, path=self._place(edit.path)) for edit in fields))
-        finding = check.finding(self._subject, self._place(path), facts, patch)
-        self._fields[finding.check, finding.path] = fields
-        return finding
-
-    def fixed(self, finding: Finding) -> KubeletConfiguration | None:
-        """Return the configuration with the fix of a finding; None where the kubelet cannot read that."""
-        from podqos.advice.checks.finding import plain_value
-        from podqos.manifest.edits.values import with_field
-
-        value: Plain = msgspec.to_builtins(self.config)
-        for edit in self._fields[finding.check, finding.path]:
-            value = with_field(value, parse_path(edit.path), plain_value(edit.value))
-        try:
-            return msgspec.convert(value, KubeletConfiguration)
-        except msgspec.ValidationError:
-            return None
-
-    @property
-    def memory_bytes(self) -> int:
-        """What the node has."""
-        return self.capacity[MEMORY].value
-
-    @property
-    def growth(self) -> int:
-        """How fast memory is taken to grow, in bytes per second."""
-        return self.options.growth_bytes_per_second
-
-    def first_actor(self) -> FirstActor:
-        """Return whether kubelet or kernel acts first: what ``forecast`` says of a node with this kubelet."""
-        from podqos.survival.forecast.plain_node import first_actor
-
-        key = msgspec.json.encode(self.config)
-        if key not in self._known:
-            self._known[key] = first_actor(self._node(self.config), self.growth)
-        return self._known[key]
-
-    def hard_edits(self, threshold_bytes: int) -> list[FieldEdit] | None:
-        """Return the edits that set the hard threshold of memory; None if the kubelet would still not be first.
-
-        Naming one threshold drops the defaults of all others, so they are written as well.
-        """
-        from podqos.survival.forecast.plain_node import always_first
-
-        name, written = Signal.MEMORY.value, self.config.eviction_hard
-        hard = {name: _in_mebibytes(threshold_bytes)}
-        if written is None:
-            hard = {**hard, **{key: text for key, text in self._default_hard().items() if key != name}}
-        node = self._node(replace(self.config, eviction_hard={**(written or {}), **hard}))
-        if not always_first(node, self.growth):
-            return None
-        edits = [FieldEdit(f"evictionHard[{key}]", text, (written or {}).get(key)) for key, text in hard.items()]
-        soft = [
-            threshold.amount(self.memory_bytes).value
-            for threshold in parse_thresholds(self.config, self.options.profile)
-            if threshold.signal is Signal.MEMORY and not threshold.is_hard
-        ]
-        if soft and soft[0] <= Quantity.parse(hard[name]).value:
-            # A soft threshold that is not above the hard one would never take effect (PQ402).
-            edits.append(FieldEdit(f"evictionSoft[{name}]", _twice(hard[name]), self.config.eviction_soft[name]))
-        return edits
-
-    def _default_hard(self) -> Mapping[str, str]:
-        return default_eviction_hard(self.options.profile)
-
-    def _node(self, config: KubeletConfiguration) -> PlainNode:
-        from podqos.survival.forecast.plain_node import PlainNode
-
-        hugepages_bytes = sum(amount.value for name, amount in self.capacity.items() if is_hugepages(name))
-        return PlainNode(self.memory_bytes, config, profile=self.options.profile, hugepages_bytes=hugepages_bytes)
-
-
-def _capacity(context: CheckContext) -> ResourceList:
-    """Return what a node has: the smallest, with as much memory as is stated."""
-    capacity: ResourceList = {EPHEMERAL_STORAGE: ASSUMED_FILESYSTEM}
-    nodes = [node for node in context.surroundings.nodes if MEMORY in node.status.capacity]
-    if nodes:
-        capacity = min(nodes, key=lambda node: (node.status.capacity[MEMORY].nanos, node.name)).status.capacity
-        if capacity[MEMORY].value == context.node_memory_bytes:
-            return capacity
-    return {**capacity, MEMORY: Quantity.of_units(context.node_memory_bytes, "BinarySI")}
-
-
 def kubelets(context: CheckContext, sketches: Sequence[Sketch]) -> Found:
     """Yield what is wrong with the configurations of kubelets; ``sketches`` are the workloads they may run."""
-    # Fleets have many kubelets with the same settings.
-    known: dict[bytes, FirstActor] = {}
-    trials = _Trials(context, sketches, known)
+    trials = KubeletTrials(context, lambda kubelet: _findings(kubelet, sketches))
     for found in context.surroundings.kubelets:
         yield from trials.findings(found)
-
-
-class _Trials:
-    """The fixes of kubelets, written into their configurations and checked; many kubelets have the same."""
-
-    def __init__(self, context: CheckContext, sketches: Sequence[Sketch], known: dict[bytes, FirstActor]) -> None:
-        self._context, self._sketches, self._known = context, sketches, known
-        self._found: dict[bytes, list[Finding]] = {}
-
-    def findings(self, found: FoundKubelet) -> Found:
-        """Yield what is found about a kubelet; a fix that would not help is a choice."""
-        kubelet = _Kubelet(found, self._context, self._known)
-        findings = list(_findings(kubelet, self._sketches))
-        for finding in findings:
-            if not finding.patch.is_complete:
-                yield finding
-                continue
-            fixed = kubelet.fixed(finding)
-            patch = replace(finding.patch, is_tried=True)
-            if fixed is None:
-                patch = refuted(patch, Choice.THRESHOLD, "the kubelet cannot read it")
-            else:
-                after = self._after(fixed, found)
-                if measure(after) >= measure(findings):
-                    patch = refuted(patch, Choice.THRESHOLD, what_appears(findings, after))
-            yield replace(finding, patch=patch)
-
-    def _after(self, fixed: KubeletConfiguration, found: FoundKubelet) -> list[Finding]:
-        key = msgspec.json.encode(fixed)
-        if key not in self._found:
-            again = replace(found, configuration=fixed, notation=Notation.CONFIGURATION, arguments=None)
-            self._found[key] = list(_findings(_Kubelet(again, self._context, self._known), self._sketches))
-        return self._found[key]
 
 
 _kubelet_check = partial(bundle_check, effect=Effect.NONE, rule=kubelets)
@@ -216,18 +69,9 @@ _first_actor_check = partial(_kubelet_check, effect=Effect.NODE)
 """A setting that lets the kernel kill where the kubelet would have evicted. Others change when the kubelet evicts."""
 
 
-def _starting(kubelet: _Kubelet, path: str) -> Patch | None:
-    """Return what lets a kubelet start that does not because of a setting; None where that has to be chosen."""
-    if path == "enforceNodeAllocatable":
-        # Without the line the default counts, which is true; a flag has to be there.
-        value = None if kubelet.flags is None else "true"
-        return Patch.write(FieldEdit("cgroupsPerQOS", value, "false"))
-    return Patch.write(FieldEdit("reservedSystemCPUs", "0")) if path == "cpuManagerPolicy" else None
-
-
-def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
+def _findings(kubelet: JudgedKubelet, sketches: Sequence[Sketch]) -> Found:
     """Yield everything; if the kubelet does not start with the settings, little else."""
-    yield from _wrong_units(kubelet)
+    yield from wrong_units(kubelet)
     config, profile = kubelet.config, kubelet.options.profile
     missing = [signal for signal in config.eviction_soft if signal not in config.eviction_soft_grace_period]
     yield from (_soft_without_grace(kubelet, signal) for signal in missing)
@@ -244,7 +88,7 @@ def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
             path = error.where.replace('"', "")
             if path in {f"evictionSoft[{signal}]" for signal in missing}:
                 continue
-            patch = _starting(kubelet, path)
+            patch = starting(kubelet, path)
             message = error.worded(published) if patch is None else f"{path}: {error.what}"
             patch = patch or Patch.choose(Choice.THRESHOLD)
             yield kubelet.finding(kubelet_refuses, path, KubeletRefuses(message), patch)
@@ -259,43 +103,7 @@ def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
     yield from _grace_cut(kubelet, sketches)
 
 
-_BYTE_SIGNALS = {
-    Signal.MEMORY.value: MEMORY,
-    Signal.NODEFS.value: EPHEMERAL_STORAGE,
-    Signal.IMAGEFS.value: EPHEMERAL_STORAGE,
-}
-
-
-def _wrong_units(kubelet: _Kubelet) -> Found:
-    """Yield reservations and thresholds in the wrong unit: half a byte that is kept free looks like care."""
-    config = kubelet.config
-    amounts = [
-        (f"{field}.{name}", name, text)
-        for field, reserved in (("systemReserved", config.system_reserved), ("kubeReserved", config.kube_reserved))
-        for name, text in reserved.items()
-    ]
-    amounts += [
-        (f"{field}[{signal}]", _BYTE_SIGNALS[signal], text)
-        for field, thresholds in (("evictionHard", config.eviction_hard or {}), ("evictionSoft", config.eviction_soft))
-        for signal, text in thresholds.items()
-        if signal in _BYTE_SIGNALS and not text.endswith("%")
-    ]
-    for path, name, text in amounts:
-        try:
-            stated = Stated(name, "requests", Quantity.parse(text))
-        except InvalidQuantity:
-            continue  # which has a finding of its own
-        if not is_implausible(stated, NO_RESOURCES, kubelet.machines):
-            continue
-        reading = meant(name, stated.amount, kubelet.machines)
-        patch = Patch.choose(Choice.UNIT, (path,), reading.readings)
-        if reading.is_plain:
-            patch = Patch.write(FieldEdit(path, reading.readings[0], text))
-        facts = replace(implausible_facts(stated, reading, patch), setting=path)
-        yield kubelet.finding(implausible_amount, path, facts, patch)
-
-
-def _warned(kubelet: _Kubelet, warning: ThresholdWarning) -> Found:
+def _warned(kubelet: JudgedKubelet, warning: ThresholdWarning) -> Found:
     """Yield what eviction itself warns of."""
     signal = warning.signal.value
     match warning.kind:
@@ -315,11 +123,6 @@ def _warned(kubelet: _Kubelet, warning: ThresholdWarning) -> Found:
             yield from _without_effect(kubelet, warning)
 
 
-def _in_mebibytes(count: int) -> str:
-    """Return an amount of memory, rounded up to whole mebibytes."""
-    return str(Quantity.of_units(-(-count // _MEBIBYTE) * _MEBIBYTE, "BinarySI"))
-
-
 # ---- PQ401 -------------------------------------------------------------------------------------------------------
 
 
@@ -336,14 +139,14 @@ class MemoryUnwatched(Fact, frozen=True, gc=False):
         return f"evictionHard sets {listed(self.named)}, which drops the default for memory.available"
 
 
-def _memory_unwatched(kubelet: _Kubelet, signal: str) -> Finding:
+def _memory_unwatched(kubelet: JudgedKubelet, signal: str) -> Finding:
     written = kubelet.config.eviction_hard or {}
     patch = _hard_patch(kubelet, kubelet.first_actor())
     facts = MemoryUnwatched(tuple(name for name in written if name != signal))
     return kubelet.finding(memory_unwatched, "evictionHard", facts, patch)
 
 
-def _hard_patch(kubelet: _Kubelet, first: FirstActor) -> Patch:
+def _hard_patch(kubelet: JudgedKubelet, first: FirstActor) -> Patch:
     """Return the threshold with which the kubelet is first, tried; where there is none, a person has to choose."""
     edits = None if first.sufficient_bytes is None else kubelet.hard_edits(first.sufficient_bytes)
     if edits is None:
@@ -385,7 +188,7 @@ class DiskUnwatched(Fact, frozen=True, gc=False):
         return f"evictionHard sets {listed(self.named)}, which drops the defaults for {listed(self.dropped)}"
 
 
-def _disk_unwatched(kubelet: _Kubelet) -> Finding:
+def _disk_unwatched(kubelet: JudgedKubelet) -> Finding:
     written, defaults = kubelet.config.eviction_hard or {}, default_eviction_hard(kubelet.options.profile)
     dropped = {name: text for name, text in defaults.items() if name not in written and name != Signal.MEMORY.value}
     patch = Patch.write(*(FieldEdit(f"evictionHard[{name}]", text) for name, text in dropped.items()))
@@ -427,20 +230,12 @@ class SoftAfterHard(Fact, frozen=True, gc=False):
         return f"the soft threshold of {self.signal}, {self.soft}, is not above the hard one, {self.hard}"
 
 
-def _soft_after_hard(kubelet: _Kubelet, signal: str) -> Finding:
+def _soft_after_hard(kubelet: JudgedKubelet, signal: str) -> Finding:
     soft = kubelet.config.eviction_soft[signal]
     hard = effective_eviction_hard(kubelet.config, kubelet.options.profile)[signal]
     path = f"evictionSoft[{signal}]"
-    patch = Patch.write(FieldEdit(path, _twice(hard), soft))
+    patch = Patch.write(FieldEdit(path, twice(hard), soft))
     return kubelet.finding(soft_after_hard, path, SoftAfterHard(signal, soft, hard), patch)
-
-
-def _twice(text: str) -> str:
-    """Return double an amount or share, as a threshold is written."""
-    if text.endswith("%"):
-        return f"{min(99.0, 2 * float(text[:-1])):g}%"
-    amount = Quantity.parse(text)
-    return str(amount + amount)
 
 
 @_kubelet_check("PQ402", "soft-after-hard", WARNING, _THRESHOLDS, _MANAGER, fix_on_request=True)
@@ -473,7 +268,7 @@ class SoftWithoutGrace(Fact, frozen=True, gc=False):
         return f"the soft threshold of {self.signal} has a grace period of {self.grace_period} and acts at once"
 
 
-def _soft_without_grace(kubelet: _Kubelet, signal: str) -> Finding:
+def _soft_without_grace(kubelet: JudgedKubelet, signal: str) -> Finding:
     written = kubelet.config.eviction_soft_grace_period.get(signal)
     patch = Patch.write(FieldEdit(f"evictionSoftGracePeriod[{signal}]", _GRACE_PERIOD, written))
     return kubelet.finding(soft_without_grace, f"evictionSoft[{signal}]", SoftWithoutGrace(signal, written), patch)
@@ -537,7 +332,7 @@ class KernelFirst(Fact, frozen=True, gc=False):
         return f"the kernel kills before the kubelet evicts in {self._percent}% of cases"
 
 
-def _kernel_first(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
+def _kernel_first(kubelet: JudgedKubelet, thresholds: Sequence[Threshold]) -> Found:
     """Ask what ``forecast`` says."""
     from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 
@@ -615,7 +410,7 @@ class OverReserved(Fact, frozen=True, gc=False):
         return too_much_withheld(self.resource, self.reserved, self.capacity)
 
 
-def _held_back(kubelet: _Kubelet) -> Found:
+def _held_back(kubelet: JudgedKubelet) -> Found:
     """Yield what is wrong with what is held back from pods."""
     config = kubelet.config
     divided = node_allocatable(kubelet.capacity, config)
@@ -631,7 +426,7 @@ def _held_back(kubelet: _Kubelet) -> Found:
         usable_bytes = coverage.usable_before_soft.value
         facts = SoftNotCovered(resource, coverage.soft.value, coverage.allocatable.value, usable_bytes)
         written = config.system_reserved.get(resource)
-        patch = Patch.write(FieldEdit(f"systemReserved.{resource}", _in_mebibytes(needed.value), written))
+        patch = Patch.write(FieldEdit(f"systemReserved.{resource}", in_mebibytes(needed.value), written))
         signal = Signal.MEMORY if resource == MEMORY else Signal.NODEFS
         yield kubelet.finding(soft_not_covered, f"evictionSoft[{signal.value}]", facts, patch)
     if MEMORY not in config.reserved_for_kube and MEMORY not in config.reserved_for_system:
@@ -679,7 +474,7 @@ class SwapHidesPressure(Fact, frozen=True, gc=False):
         return f"failSwapOn is false and swapBehavior {behavior}: memory.available does not fall while pods swap"
 
 
-def _swap(kubelet: _Kubelet) -> Finding:
+def _swap(kubelet: JudgedKubelet) -> Finding:
     behavior = kubelet.config.memory_swap.swap_behavior
     edit = FieldEdit("memorySwap.swapBehavior", "NoSwap", behavior or None)
     if kubelet.flags is not None:  # there is no such flag
@@ -716,7 +511,7 @@ class NoEffect(Fact, frozen=True, gc=False):
         return f"{self.setting} of {self.signal} has no effect: {why[WarningKind(self.kind)]}"
 
 
-def _without_effect(kubelet: _Kubelet, warning: ThresholdWarning) -> Found:
+def _without_effect(kubelet: JudgedKubelet, warning: ThresholdWarning) -> Found:
     signal = warning.signal.value
     config = kubelet.config
     grace_periods = config.eviction_soft_grace_period
@@ -767,7 +562,7 @@ class QOSCgroupsOff(Fact, frozen=True, gc=False):
         return "cgroupsPerQOS is false"
 
 
-def _enforcement(kubelet: _Kubelet) -> Found:
+def _enforcement(kubelet: JudgedKubelet) -> Found:
     """Without cgroups for the classes nothing can be enforced, so only that is reported."""
     path, named = "enforceNodeAllocatable", kubelet.config.enforce_node_allocatable
     if not kubelet.config.cgroups_per_qos:
@@ -825,7 +620,7 @@ class ReclaimsTooMuch(Fact, frozen=True, gc=False):
         return f"once {self.signal} falls below {self.threshold}, the kubelet {more}"
 
 
-def _minimum_reclaim(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
+def _minimum_reclaim(kubelet: JudgedKubelet, thresholds: Sequence[Threshold]) -> Found:
     for threshold in thresholds:
         if threshold.signal is not Signal.MEMORY or threshold.min_reclaim is None:
             continue
@@ -866,7 +661,7 @@ class GraceCut(Fact, frozen=True, gc=False):
         return f"a soft eviction gives {self.workload} {seconds}"
 
 
-def _grace_cut(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
+def _grace_cut(kubelet: JudgedKubelet, sketches: Sequence[Sketch]) -> Found:
     """Only if a workload states a grace period that a soft threshold could honour."""
     most = kubelet.config.eviction_max_pod_grace_period
     stating = [(sketch.grace_seconds, sketch.subject.key) for sketch in sketches if sketch.grace_seconds is not None]
@@ -953,7 +748,7 @@ class ThresholdAboveAll(Fact, frozen=True, gc=False):
         return f"{wanted}; {self.of} has at most {self.most:,}"
 
 
-def _above_capacity(kubelet: _Kubelet, warning: ThresholdWarning) -> Finding:
+def _above_capacity(kubelet: JudgedKubelet, warning: ThresholdWarning) -> Finding:
     config, signal, most = kubelet.config, warning.signal.value, warning.most
     assert most is not None
     setting, written = (
@@ -965,7 +760,7 @@ def _above_capacity(kubelet: _Kubelet, warning: ThresholdWarning) -> Finding:
         )
     )
     if most.filesystem is None:
-        of = f"a kernel with {_in_mebibytes(kubelet.memory_bytes)} of memory"
+        of = f"a kernel with {in_mebibytes(kubelet.memory_bytes)} of memory"
     else:
         of = f"{'ext4' if most.is_ext4 else 'a filesystem'} of {most.filesystem}"
     facts = ThresholdAboveAll(signal, written[signal], warning.demanded, most.count, of)

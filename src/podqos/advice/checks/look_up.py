@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from shlex import quote
 
-from podqos.wording import listed
+from podqos.amounts import listed
 
 
 def peak_usage(namespace: str, containers: Sequence[str], resource: str = "memory") -> str:

@@ -24,6 +24,7 @@ from podqos.advice.checks.references import QOS
 from podqos.advice.checks.resize import ClassChange
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import CheckContext, Repair, View
+from podqos.amounts import listed
 from podqos.errors import InvalidManifest
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.pod import CLASS_RANK, PodStatus
@@ -31,7 +32,6 @@ from podqos.model.policy import LimitRange
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, NO_RESOURCES, QOS_RESOURCES, ResourceRequirements
 from podqos.qos.classes import classify
-from podqos.wording import listed
 
 _LIMIT_RANGER_STEPS = (Step.LIMIT_RANGER, Step.LIMIT_RANGER_AGAIN, Step.CLUSTER_RESOURCE_OVERRIDE)
 _OVERRIDE = "the ClusterResourceOverride"

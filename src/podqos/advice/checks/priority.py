@@ -15,8 +15,8 @@ from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
 from podqos.advice.checks.references import RANKING
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import CheckContext, View
+from podqos.amounts import listed, verb
 from podqos.model.pod import Pod, QOSClass
-from podqos.wording import listed, verb
 
 _PATH = "spec.priorityClassName"
 _KUBE_SYSTEM = "kube-system"

@@ -15,11 +15,11 @@ from podqos.advice.checks.finding import Choice, Effect, Fact, Finding
 from podqos.advice.checks.references import VALIDATION
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import CheckContext, View
+from podqos.amounts import listed, verb
 from podqos.model.pod import Pod, PodStatus, QOSClass
 from podqos.model.resources import MEMORY
+from podqos.orders.versions import lowered_below_usage
 from podqos.qos.classes import classify, qos_class_of
-from podqos.survival.drift.resizing import lowered_below_usage
-from podqos.wording import listed, verb
 
 
 class ClassChange(Fact, frozen=True, gc=False):

@@ -16,6 +16,7 @@ from podqos.advice.checks.classes import NOT_SCALED, user_facing_best_effort
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import CheckContext, View
+from podqos.amounts import counted, listed, verb
 from podqos.model.autoscaling import ResourceMetric
 from podqos.model.disruption import disruptions_allowed
 from podqos.model.effective import pod_level_is_set, pod_requests
@@ -24,7 +25,6 @@ from podqos.model.node import PODS, Node
 from podqos.model.pod import Container, Pod, Workload
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceRequirements
-from podqos.wording import counted, listed, verb
 
 _POD = "the pod"
 _TOLERANCE = Fraction(11, 10)
@@ -280,8 +280,7 @@ class _Room:
 
     def fitting(self, sketch: Sketch, most: int) -> int:
         """Return how many of so many pods get a place; others have as many as their manifests ask for."""
-        from podqos.placement.outcome import Status
-        from podqos.placement.place import PlacementSurroundings, QueueOrder, place
+        from podqos.placement.place import PlacementSurroundings, QueueOrder, Status, place
 
         if sketch.pod is None or not _upper_bound(sketch.pod, self._nodes):
             return most  # not one of them fits: PQ504

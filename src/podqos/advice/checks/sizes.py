@@ -17,13 +17,13 @@ from podqos.advice.checks.repair import with_edits
 from podqos.advice.checks.toleration import is_told_with_return
 from podqos.advice.checks.unsized import is_told_as_unsized
 from podqos.advice.checks.view import Repair, View
+from podqos.amounts import listed, shown_ratio, verb
 from podqos.model.effective import pod_level_is_set
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.qos.edits import Edit
 from podqos.qos.oom import oom_scores
-from podqos.wording import listed, shown_ratio, verb
 
 _MEBIBYTE = 1 << 20
 _MEGABYTE = 10**6

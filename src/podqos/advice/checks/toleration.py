@@ -14,14 +14,14 @@ from podqos.advice.checks.finding import Choice, Fact
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, RANKING
 from podqos.advice.checks.repair import patch_of, with_edits
 from podqos.advice.checks.view import Repair, View
-from podqos.eviction.usage import request_of
+from podqos.amounts import listed
+from podqos.eviction.pods import request_of
 from podqos.model.effective import pod_level_is_set
 from podqos.model.node import TAINT_MEMORY_PRESSURE
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY, ResourceRequirements
 from podqos.qos.edits import Edit
-from podqos.wording import listed
 
 _DAEMON_SET = "DaemonSet"
 # No controller replaces these.

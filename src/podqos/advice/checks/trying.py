@@ -23,6 +23,7 @@ from podqos.advice.checks.look_up import peak_usage
 from podqos.advice.checks.repair import patch_of, with_fields
 from podqos.advice.checks.units import Machines
 from podqos.advice.checks.view import CheckContext, View
+from podqos.amounts import listed
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.effective import pod_requests
 from podqos.model.node import Node
@@ -30,7 +31,6 @@ from podqos.model.pod import CLASS_RANK, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
 from podqos.qos.edits import edits_to_guaranteed
-from podqos.wording import listed
 
 Measure = tuple[int, ...]
 """How many findings there are, of the worst severity first: the smaller is better."""

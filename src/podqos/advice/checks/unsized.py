@@ -17,13 +17,13 @@ from podqos.advice.checks.references import OOM, RANKING
 from podqos.advice.checks.repair import with_edits
 from podqos.advice.checks.toleration import is_told_with_return
 from podqos.advice.checks.view import Repair, View
+from podqos.amounts import of_resource
 from podqos.model.effective import pod_level_is_set
 from podqos.model.pod import Container, QOSClass
 from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES
+from podqos.orders.usage import NOMINAL
 from podqos.qos.edits import Edit
-from podqos.survival.node.assumed_usage import NOMINAL
-from podqos.wording import of_resource
 
 
 def find_unsized(view: View) -> None:

@@ -33,7 +33,7 @@ from podqos.advice.checks.finding import (
 from podqos.advice.checks.look_up import peak_usage
 from podqos.advice.checks.units import Machines, Stated, is_implausible
 from podqos.errors import InvalidConfiguration, InvalidManifest
-from podqos.eviction.usage import request_of
+from podqos.eviction.pods import request_of
 from podqos.manifest.plain import Plain, parse_path
 from podqos.manifest.runtime_memory import Written
 from podqos.manifest.workflows import is_in_patch

@@ -23,6 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.sizing.matrix import BurstPattern, Description, RestartCost
+from podqos.amounts import nearest
 from podqos.errors import InputError, InvalidQuantity
 from podqos.manifest.decode import convert
 from podqos.manifest.documents import plain_documents
@@ -30,7 +31,6 @@ from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.strictyaml import Document
 from podqos.model.quantity import Quantity
-from podqos.wording import nearest
 
 _PREFIX = "podqos.dev/"
 _BOOLEANS = {"true": True, "yes": True, "y": True, "false": False, "no": False, "n": False, "n/a": False}

@@ -16,15 +16,15 @@ from podqos.eviction.signals import Signal
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage, Snapshot
-from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.drift.drift import (
+from podqos.orders.drift import (
     Identity,
     ManifestVersion,
     VersionWorkload,
-    WorkloadChange,
+    WorkloadDrift,
     drift,
 )
-from podqos.survival.node.assumed_usage import assumed_usage
+from podqos.orders.usage import assumed_usage
+from podqos.qos.cgroup_settings import CgroupSettings
 
 
 class Advised(Struct, frozen=True):
@@ -40,7 +40,7 @@ class Advised(Struct, frozen=True):
 
 def effect(
     workloads: Sequence[Advised], settings: CgroupSettings, profile: Profile = LATEST
-) -> dict[Identity, WorkloadChange]:
+) -> dict[Identity, WorkloadDrift]:
     """Compare both states of all workloads on one node."""
     node_memory_bytes = settings.node_memory_bytes
     old = _version(workloads, node_memory_bytes, is_after=False)

@@ -19,7 +19,7 @@ from podqos.advice.sizing.memory_need import Replica
 from podqos.advice.sizing.samples import ContainerSamples
 from podqos.advice.sizing.sizing import UsageHistory
 from podqos.model.pod import Pod
-from podqos.survival.drift.drift import Identity
+from podqos.orders.drift import Identity
 
 # Every pod of these is a run of its own, with an end.
 _RUNS = frozenset({"Job", "CronJob"})

@@ -25,10 +25,9 @@ from podqos.kernel.memory import machine
 from podqos.model.kubelet_config import API_VERSION, KIND, kubelet_configuration
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
-from podqos.survival.forecast.forecast import least_hard_bytes
-from podqos.survival.forecast.growing import GrowingNode, GrowthLevel
-from podqos.survival.forecast.plain_node import PlainNode
-from podqos.survival.orders.exhaustion import SOFT
+from podqos.orders.exhaustion import SOFT
+from podqos.orders.growing import GrowingNode, GrowthLevel
+from podqos.orders.plain_node import PlainNode, least_hard_bytes
 
 Setting = str | int | list[str] | dict[str, str]
 
@@ -180,7 +179,7 @@ def _configuration(needs: NodeNeeds, reserved: Reservations, hard_bytes: int, so
 def _node(needs: NodeNeeds, configuration: dict[str, Setting]) -> GrowingNode:
     """Return the node with these settings, while its system uses what they reserve, as the forecast knows it."""
     node = PlainNode(needs.memory_bytes, kubelet_configuration(configuration, "")).with_reserved_in_use()
-    # Advice that reserves more than that is refused (see ``answers.advise``), and pods need something to grow into.
+    # Advice that reserves more than that is refused (see ``questions.advise``), and pods need something to grow into.
     return replace(node, system_bytes=min(node.system_bytes, needs.memory_bytes // 2)).growing()
 
 

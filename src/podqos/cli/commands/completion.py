@@ -47,7 +47,7 @@ def _prepare(parser: CommandParser) -> None:
     for action in parser._actions:  # noqa: SLF001 - argparse names none of it
         for below in subcommands(action).values():
             _prepare(below)
-        if action.metavar == "SCENARIO":
+        if str(action.metavar).startswith("SCENARIO"):
             action.choices = [*shipped_scenarios()]
         elif action.metavar == "COMMAND" and action.choices is None:
             action.choices = [*COMMANDS]

@@ -7,7 +7,6 @@ CPU are slowed down, never killed. With a kubelet configuration, daemons want th
 from __future__ import annotations
 
 import argparse
-from fractions import Fraction
 
 from podqos.cli import options
 from podqos.cli.cluster import cluster_of, node_argument, node_part, profile_of
@@ -15,22 +14,21 @@ from podqos.cli.inputs import given_files, read_objects
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.problems import print_problems
 from podqos.cli.selecting import add_manifest_options, selection_of
-from podqos.library.cpu import cpu
 from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.kubelet_node import Kubelet
-from podqos.report.survival.cpu import csv_rows, table
+from podqos.questions.cpu import cpu, csv_rows, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos cpu``."""
     add_manifest_options(parser)
     about = "the node's cores; daemons use what --kubelet-config reserves (default: from the Node, or 16)"
-    options.add_value_option(parser, "--cores", _cores, about, "N")
+    options.add_cores_option(parser, about)
     parser.add_argument("--node", metavar="NAME", help="use this node and its pods, if there are several")
     options.add_cgroup_option(parser)
     options.add_kubelet_option(parser)
     options.add_version_option(parser)
-    add_output_options(parser, ("table", "json", "yaml", "csv", "name"), "podqos.survival.orders.cpu:CpuReport")
+    add_output_options(parser, ("table", "json", "yaml", "csv", "name"), "podqos.questions.cpu:CpuReport")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,10 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
         errors = print_problems(objects.problems)
     emit(report, arguments, table, csv_rows, lambda report: pod_names(pod.pod for pod in report.pods))
     return 2 if errors else 0
-
-
-def _cores(text: str, option: str) -> Fraction:
-    return Fraction(options.milli_option(text, option), 1000)
 
 
 def _kubelet(cluster: ClusterSnapshot | None, node: str | None) -> Kubelet | None:

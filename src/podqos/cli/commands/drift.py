@@ -16,22 +16,18 @@ from __future__ import annotations
 import argparse
 
 from podqos.admission.injectors import INJECTORS
-from podqos.answers.drift import DriftReport
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, cluster_of, profile_of
-from podqos.cli.options import rendering_of
-from podqos.cli.output import add_output_options, emit
+from podqos.cli.output import add_output_options, emit, object_name
 from podqos.cli.problems import print_problems
+from podqos.cli.usage_files import usage_option
 from podqos.errors import InvalidOption
-from podqos.library.drift import drift
-from podqos.objects.cluster_snapshot import ClusterSnapshot
+from podqos.questions import drift
 from podqos.reading.cluster_part import Part
 from podqos.reading.configured import configured_kinds
 from podqos.reading.injecting import read_injectors
+from podqos.reading.revisions import path_in
 from podqos.reading.versions import load_version
-from podqos.report.survival.drift_lines import table
-from podqos.report.text.style import Style
-from podqos.survival.drift.drift import Allowed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,8 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--namespace", metavar="NAME", help="only this namespace of the live cluster")
     options.add_render_option(parser, "render the kustomizations and charts of both versions")
     options.add_list_option(parser, "--policies", "FILE|DIR", "the cluster's policies, which apply to both versions")
-    about = "workloads and policies that both versions share, such as the rest of the cluster"
-    options.add_list_option(parser, "--beside", "FILE|DIR", about)
     about = "or a file with the containers and initContainers it adds"
     about = f"add the sidecars of an injector: {', '.join(INJECTORS)}, {about}"
     options.add_list_option(parser, "--inject", "NAME|FILE", about)
@@ -54,77 +48,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_node_memory_option(parser)
     options.add_class_options(parser)
     options.add_kubelet_option(parser)
-    options.add_list_option(
-        parser, "--allow", "NAME", "a workload (name or namespace/name) that is allowed to be worse off"
-    )
-    parser.add_argument(
-        "--allow-shifted",
-        action="store_true",
-        help="allow an unchanged workload to be killed earlier because others became safer",
-    )
+    about = "a workload (name or namespace/name) that is allowed to be worse off"
+    options.add_list_option(parser, "--allow", "NAME", about)
     options.add_version_option(parser)
-    add_output_options(
-        parser,
-        ("table", "json", "yaml", "markdown"),
-        "podqos.answers.drift:DriftReport",
-        "markdown: for a comment on a pull request",
-    )
+    about = "markdown: for a comment on a pull request"
+    formats = ("table", "json", "yaml", "csv", "markdown", "name")
+    add_output_options(parser, formats, "podqos.questions.drift:DriftReport", about)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and return the exit code."""
-    from podqos.reading.revisions import path_in
-
-    cluster = _against_cluster(arguments)
-    profile = profile_of(arguments)
-    injectors, stated = read_injectors(arguments.inject), options.stated_classes(arguments)
-    kinds = configured_kinds([path_in(arguments.new)])
-    old, new = (
-        load_version(
-            version,
-            cluster=None if cluster is None else cluster.declared(),
-            namespace=arguments.namespace or getattr(arguments, "context_namespace", "default"),
-            policies=arguments.policies,
-            beside=arguments.beside,
-            stated=stated,
-            kinds=kinds,
-            rendering=rendering_of(arguments),
-        )
-        for version in (arguments.old, arguments.new)
-    )
-    try:
-        report = drift(
-            old,
-            new,
-            arguments.usage,
-            names=(arguments.old or "the cluster", arguments.new),
-            injectors=injectors,
-            node_memory_bytes=arguments.node_memory,
-            kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
-            allowed=Allowed(frozenset(arguments.allow), shifted=arguments.allow_shifted),
-            profile=profile,
-        )
-    finally:
-        # A problem in a policy file is a problem of both versions.
-        errors = print_problems({*old.problems, *new.problems})
-    emit(report, arguments, _markdown if arguments.output == "markdown" else table)
-    if errors:
-        return 2
-    return 1 if report.fails else 0
-
-
-def _against_cluster(arguments: argparse.Namespace) -> ClusterSnapshot | None:
-    """Return the cluster that serves as the old version; None if two versions are given."""
     given = [each for each in (arguments.old, arguments.new, arguments.file) if each is not None]
     cluster = cluster_of(arguments, Part(usage=False))
     if len(given) != (2 if cluster is None else 1):
         fix = "for example: podqos drift HEAD~1:deploy deploy, or podqos drift -A -f deploy"
         raise InvalidOption("two versions are required, or one and a cluster", fix=fix)
-    arguments.old, arguments.new = (None, given[0]) if cluster is not None else given
-    return cluster
+    versions = (None, given[0]) if cluster is not None else given
+    profile, usage = profile_of(arguments), arguments.usage
+    injectors = read_injectors(arguments.inject)
+    surroundings = {
+        "cluster": None if cluster is None else cluster.declared(),
+        "namespace": arguments.namespace or getattr(arguments, "context_namespace", "default"),
+        "policies": arguments.policies,
+        "stated": options.stated_classes(arguments),
+        "kinds": configured_kinds([path_in(given[-1])]),
+        "rendering": options.rendering_of(arguments),
+    }
+    old, new = (load_version(version, **surroundings) for version in versions)
+    try:
+        report = drift.drift(
+            old,
+            new,
+            usage=() if usage is None else usage_option(usage),
+            usage_file=usage,
+            names=(versions[0] or "the cluster", given[-1]),
+            injectors=injectors,
+            allowed=arguments.allow,
+            node_memory_bytes=arguments.node_memory,
+            kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
+            profile=profile,
+        )
+    finally:
+        # A problem in a policy file is a problem of both versions.
+        errors = print_problems({*old.problems, *new.problems})
+    is_markdown = arguments.output == "markdown"
+    lines = (lambda value, _: [drift.markdown(value)]) if is_markdown else drift.table
+    emit(report, arguments, lines, drift.csv_rows, _names)
+    return 2 if errors else int(report.fails)
 
 
-def _markdown(report: DriftReport, _style: Style) -> list[str]:
-    from podqos.report.survival.drift_markdown import markdown
-
-    return [markdown(report)]
+def _names(report: drift.DriftReport) -> list[str]:
+    return [object_name(each.kind, each.name) for each in report.changed]

@@ -19,16 +19,14 @@ from contextlib import suppress
 
 from podqos.cli import options
 from podqos.cli.cluster import add_live_options
-from podqos.cli.installing import add_installation_options, print_manifests, settings_of
+from podqos.cli.installing import add_installation_options, print_manifests
 from podqos.cli.main import EXIT_HOST, EXIT_OK
 from podqos.cli.parser import add_action
 from podqos.cluster.cluster import connect
 from podqos.errors import Unreachable
 from podqos.model.time_units import SECOND_US
 from podqos.reading.mirror import Mirror
-from podqos.web.exporter import Exporter
-from podqos.web.exporter_endpoint import serve
-from podqos.web.installation import EXPORTER_PORT, exporter_objects
+from podqos.serve.settings import EXPORTER_PORT
 
 _RETRY_SECONDS = 5.0
 
@@ -51,8 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until interrupted, or print manifests, and return the exit code."""
     if arguments.action == "manifests":
-        settings = settings_of(arguments)
-        return print_manifests(settings, exporter_objects(settings), arguments.output)
+        return print_manifests("exporter", arguments, {})
+    from podqos.serve.exporter import Exporter, serve
+
     host, port = arguments.listen
     gc.enable()  # it runs for months
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as the first process of a container it had no effect

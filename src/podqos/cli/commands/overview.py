@@ -14,13 +14,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from podqos.answers.overview import Overview
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, cluster_of, profile_of
 from podqos.cli.output import add_output_options, emit, object_name
 from podqos.cli.progress import progress_line
-from podqos.library.overview import overview
-from podqos.report.cluster.overview import text, wide
+from podqos.parallel import over_cores
+from podqos.questions.overview import Overview, csv_rows, overview, text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,9 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_version_option(parser)
     add_output_options(
         parser,
-        ("table", "wide", "json", "yaml", "name"),
-        "podqos.answers.overview:Overview",
-        "table: one screen; wide: all nodes and namespaces; json and yaml: everything",
+        ("table", "json", "yaml", "csv", "name"),
+        "podqos.questions.overview:Overview",
+        "table: one screen, wide: all nodes and namespaces; json and yaml: everything; csv: a row per node",
     )
 
 
@@ -40,8 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.all_namespaces = arguments.snapshot is None
     cluster = cluster_of(arguments)
     assert cluster is not None
-    whole = overview(cluster, profile=profile_of(arguments), progress=progress_line("node"))
-    emit(whole, arguments, wide if arguments.output == "wide" else text, names=_names)
+    whole = overview(cluster, profile=profile_of(arguments), progress=progress_line("node"), spread=over_cores())
+    emit(whole, arguments, text, csv_rows, _names)
     return 0
 
 

@@ -17,8 +17,6 @@ from podqos.cli.output import add_output_options, emit
 from podqos.cli.scenarios import scenario_argument
 from podqos.cli.systems import require_linux
 from podqos.errors import HostError
-from podqos.reading.written_files import write_file
-from podqos.report.simulation.rehearsal import table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,13 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     about = "how long to run, for example 90s (default: the scenario's duration)"
     add_value_option(parser, "--until", duration_option, about, "DURATION")
-    parser.add_argument(
-        "--fast-path",
-        action="store_true",
-        help="let the kernel wake the node, as `podqos node` does (default: check every ten seconds, like a kubelet)",
-    )
-    parser.add_argument("--journal", metavar="FILE", help="also write the real run's journal to this file")
-    add_output_options(parser, ("table", "json", "yaml"), "podqos.survival.comparison:Rehearsal")
+    add_output_options(parser, ("table", "json", "yaml"), "podqos.runs.comparison:Rehearsal")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -49,7 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
     require_linux("rehearse")
     scenario = scenario_argument(arguments.scenario, "rehearse")
     try:
-        from podqos.library.rehearsal import rehearse
+        from podqos.rehearsal import rehearse
+        from podqos.runs.comparison import table
     except ModuleNotFoundError as error:
         raise HostError(f"a rehearsal needs {error.name}: in a clone of podqos, pip install '.[node]'") from error
     done = rehearse(
@@ -57,12 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         scale=arguments.scale,
         speed=arguments.speed,
         until_us=arguments.until,
-        fast_path=arguments.fast_path,
         say=lambda text: print(f"podqos rehearse: {text}", file=sys.stderr, flush=True),
     )
-    if arguments.journal is not None:
-        from podqos.agent.journal import encode
-
-        write_file(arguments.journal, encode(done.journal))
     emit(done.report, arguments, table)
     return 1 if done.report.flagged else 0

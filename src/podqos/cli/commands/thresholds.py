@@ -12,8 +12,6 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from podqos.answers.cluster_state import NodeCapacities, node_capacities
-from podqos.answers.thresholds import memory_of, thresholds
 from podqos.cli import options
 from podqos.cli.cluster import (
     add_cluster_options,
@@ -30,8 +28,9 @@ from podqos.errors import InvalidOption
 from podqos.eviction.signals import Signal
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.kubelet_settings import settings_from_flags
+from podqos.questions.node import NodeCapacities, node_capacities
+from podqos.questions.thresholds import csv_rows, memory_of, table, thresholds
 from podqos.reading.written_files import write_file
-from podqos.report.survival.thresholds import csv_rows, table
 
 # The kubelet's flags that matter here, with an example each.
 _FLAGS = {
@@ -82,8 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_advise_options(parser)
     options.add_version_option(parser)
     parser.add_argument("--svg", metavar="FILE", help="also draw the node's memory as a bar chart into this file")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 on warnings")
-    add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.answers.thresholds:ThresholdsReport")
+    parser.add_argument("--fail-on", choices=("warning",), help="exit with 1 on warnings")
+    add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.questions.thresholds:ThresholdsReport")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -107,18 +106,18 @@ def run(arguments: argparse.Namespace) -> int:
     )
     memory = memory_of(report)
     if arguments.svg is not None and memory is not None:
-        from podqos.report.survival.capacity_bar import bar_svg
+        from podqos.text.capacity_bar import bar_svg
 
         write_file(arguments.svg, bar_svg(memory, report.steps).encode())
     emit(report, arguments, table, csv_rows)
-    return 1 if arguments.strict and report.warnings else 0
+    return 1 if arguments.fail_on and report.warnings else 0
 
 
 def _refuse_stated(arguments: argparse.Namespace) -> None:
     """Reject settings beside the wish to be advised some."""
     flags = [name for name in _FLAGS if getattr(arguments, name.replace("-", "_")) is not None]
     stated = arguments.file or arguments.given or (f"--{flags[0]}" if flags else "")
-    if stated or arguments.strict or arguments.svg is not None or arguments_name_cluster(arguments):
+    if stated or arguments.fail_on or arguments.svg is not None or arguments_name_cluster(arguments):
         what = f"--advise and {stated or 'options about settings at hand'} cannot be combined"
         raise InvalidOption(what, fix="state the node alone: --node-memory, --node-cpu")
 

@@ -8,7 +8,7 @@ from functools import partial
 from podqos.cli import options
 from podqos.cli.options import Parser, add_value_option
 from podqos.errors import InvalidOption
-from podqos.library.numbers import positive_number
+from podqos.manifest.written_amounts import positive_number
 
 
 def add_advise_options(parser: Parser) -> None:
@@ -34,12 +34,12 @@ def add_advise_options(parser: Parser) -> None:
 def run_advise(arguments: argparse.Namespace) -> int:
     """Advise, print, and return the exit code."""
     from podqos.advice.sizing.node_settings import NodeNeeds
-    from podqos.answers.advise import advise_node
     from podqos.cli.cluster import profile_of
     from podqos.cli.output import print_documents, print_lines, print_value, say_assumptions
     from podqos.cli.terminal import style_of
     from podqos.objects.assumptions import node_memory
-    from podqos.report.advice.lines import node_comments
+    from podqos.questions.advice import node_comments
+    from podqos.questions.advise import advise_node
 
     if arguments.output == "csv":
         raise InvalidOption("-o csv has no advised settings", where="--advise", fix="use json or yaml")

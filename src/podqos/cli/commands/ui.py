@@ -21,24 +21,26 @@ import argparse
 import os
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from podqos.cli import options
 from podqos.cli.cluster import add_live_options
+from podqos.cli.journals import NODE_STATE
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
-from podqos.cli.node.client import STATE_DIR
 from podqos.cli.prometheus import add_prometheus_options
 from podqos.errors import InvalidOption
 from podqos.model.time_units import SECOND_US
-from podqos.web.ui.settings import HOST, LISTEN
+from podqos.serve.settings import UI_HOST as HOST
+from podqos.serve.settings import UI_LISTEN as LISTEN
 
 if TYPE_CHECKING:
     from podqos.advice.sizing.samples import ContainerSamples
-    from podqos.answers.page.source import PageSource
-    from podqos.web.tls import Certificate
-    from podqos.web.ui.serving import Started
+    from podqos.page.session import PageSource
+    from podqos.serve.page import Started
+    from podqos.serve.tls import Certificate
 
 _LEAST_US = SECOND_US // 10
 
@@ -54,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_live_options(live)
     about = "the live cluster of the current context"
     live.add_argument("-A", "--all-namespaces", action="store_true", help=about)
-    about = f"a running podqos node, by its state directory (such as {STATE_DIR})"
+    about = f"a running podqos node, by its state directory (such as {NODE_STATE})"
     live.add_argument("--state-dir", metavar="DIR", help=about)
     about = "a running guard, by its state directory (such as /var/lib/podqos/guard)"
     live.add_argument("--guard", metavar="DIR", help=about)
@@ -86,15 +88,14 @@ def _interval(text: str, option: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve the page, or write it, and return the exit code."""
-    from podqos.library.simulation import built_viewer
+    from podqos.reading.built_page import built_viewer
 
     host, port = _address(arguments)
     viewer = built_viewer()
     if arguments.html is not None:
         return _write(arguments, viewer)
     from podqos.request_origin import is_loopback
-    from podqos.web.ui.server import PageAccess, Ui
-    from podqos.web.ui.serving import ListenAddress, serve_page
+    from podqos.serve.page import ListenAddress, PageAccess, serve_page
 
     certificate = _certificate(arguments)
     token = ""
@@ -106,7 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
     started = _started(arguments)
     is_chosen = arguments.listen is not None or arguments.port is not None
     listening = ListenAddress(host, port, not is_chosen, certificate)
-    serve_page(Ui(viewer, access, say=_say), started, listening, lambda address: _ready(arguments, address))
+    ready = partial(_ready, arguments)
+    serve_page(viewer, access, started, listening, ready=ready, say=_say)
     return EXIT_OK
 
 
@@ -139,10 +141,10 @@ def _started(arguments: argparse.Namespace) -> Started:
     started = _without_history(arguments)
     if query is None:
         return started
-    from podqos.answers.page.source import SourceKind
-    from podqos.answers.page.usage_history import MOST_POINTS
-    from podqos.web.ui.history_feed import HistoryFeed
-    from podqos.web.ui.serving import Started
+    from podqos.page.history import MOST_POINTS
+    from podqos.page.session import SourceKind
+    from podqos.serve.history_feed import HistoryFeed
+    from podqos.serve.page import Started
 
     source, feed = started.source, started.feed
     if source is None or feed is None or source.kind not in {SourceKind.MANIFESTS, SourceKind.SNAPSHOT}:
@@ -167,9 +169,9 @@ def _namespaces(source: PageSource) -> tuple[str, ...]:
 
 
 def _without_history(arguments: argparse.Namespace) -> Started:
-    from podqos.web.ui.feeds import ClusterFeed, GuardFeed, NodeFeed
-    from podqos.web.ui.files_feed import FilesFeed
-    from podqos.web.ui.serving import Started
+    from podqos.serve.feeds import ClusterFeed, GuardFeed, NodeFeed
+    from podqos.serve.files_feed import FilesFeed
+    from podqos.serve.page import Started
 
     is_cluster = bool(arguments.context or arguments.kubeconfig or arguments.all_namespaces)
     given = [bool(arguments.source), is_cluster, arguments.state_dir is not None, arguments.guard is not None]
@@ -184,10 +186,11 @@ def _without_history(arguments: argparse.Namespace) -> Started:
         files = FilesFeed(arguments.source, arguments.node_memory)
         return Started(files.first, files)
     if arguments.state_dir is not None:
-        from podqos.cli.node.client import NodeClient
         from podqos.cli.systems import require_linux
 
         require_linux("ui --state-dir")
+        from podqos.cli.node_client import NodeClient
+
         node = NodeFeed(NodeClient(arguments.state_dir).get, arguments.state_dir)
         return Started(node.look(), node)
     if arguments.guard is not None:
@@ -214,8 +217,8 @@ def _known_by(arguments: argparse.Namespace) -> tuple[str, ...]:
 def _write(arguments: argparse.Namespace, viewer: str) -> int:
     from podqos.cli.problems import print_problems
     from podqos.reading.written_files import write_file
-    from podqos.web.ui.pages import page_about
-    from podqos.web.ui.sharing import shared_page
+    from podqos.serve.sharing import shared_page
+    from podqos.serve.work import page_about
 
     started = _started(arguments)
     if started.source is None:
@@ -236,7 +239,7 @@ def _certificate(arguments: argparse.Namespace) -> Certificate | None:
     if arguments.certificate is None:
         return None
     from podqos.cli.commands.webhook import certificate_files
-    from podqos.web.tls import Certificate
+    from podqos.serve.tls import Certificate
 
     return Certificate(*certificate_files(arguments))
 

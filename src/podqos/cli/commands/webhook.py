@@ -28,13 +28,13 @@ from msgspec.structs import replace
 
 from podqos.cli import options
 from podqos.cli.cluster import add_live_options
-from podqos.cli.installing import add_installation_options, given_certificate, print_manifests, settings_of
-from podqos.cli.main import EXIT_FINDINGS, EXIT_HOST, EXIT_OK
+from podqos.cli.installing import add_installation_options, given_certificate, print_manifests
+from podqos.cli.main import EXIT_FINDINGS, EXIT_OK
 from podqos.cli.parser import add_action
 from podqos.errors import HostError, InputError, InvalidOption
 from podqos.model.time_units import SECOND_US
-from podqos.web.installation import STARTER_POLICY, WEBHOOK, webhook_objects
-from podqos.web.settings import LISTEN, NAMESPACE
+from podqos.serve.installation import WEBHOOK, starter_policy
+from podqos.serve.settings import LISTEN, NAMESPACE
 
 if TYPE_CHECKING:
     from podqos.advice.checks.bundle import CheckOptions
@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     manifests = add_action(actions, "manifests", "print the manifests that run the webhook in a cluster")
     add_installation_options(manifests)
     about = "the policy (default: a starter policy that only warns)"
-    manifests.add_argument("--policy", metavar="FILE", default=STARTER_POLICY, help=about)
+    manifests.add_argument("--policy", metavar="FILE", default=starter_policy(), help=about)
     manifests.add_argument("--replicas", metavar="N", type=int, default=2, help="number of replicas (default: 2)")
     about = "reject pods when the webhook does not answer (default: admit them)"
     manifests.add_argument("--fail-closed", action="store_true", help=about)
@@ -126,9 +126,9 @@ def _test(arguments: argparse.Namespace) -> int:
     from podqos.advice.reviewing import Door
     from podqos.cli.output import say_assumptions
     from podqos.model.assumption import of_version
+    from podqos.questions.review import response
     from podqos.reading.files import read_bytes
-    from podqos.report.admission.reviewed import response
-    from podqos.web.webhook_rules import assumptions, read_rules, reviewer_of
+    from podqos.serve.webhook_rules import assumptions, read_rules, reviewer_of
 
     rules = read_rules(arguments.policy)
     checks, warn_on = _deciding(arguments)
@@ -146,7 +146,7 @@ def _test(arguments: argparse.Namespace) -> int:
 
 def _certificate(arguments: argparse.Namespace) -> int:
     try:
-        from podqos.web.certificate import make, service_names
+        from podqos.serve.certificate import make, service_names
     except ModuleNotFoundError as error:
         raise _missing(error) from error
     if not 1 <= arguments.days <= 3650:
@@ -161,41 +161,39 @@ def _certificate(arguments: argparse.Namespace) -> int:
 
 def _manifests(arguments: argparse.Namespace) -> int:
     from podqos.reading.files import read_bytes
-    from podqos.web.webhook_rules import read_rules
+    from podqos.serve.webhook_rules import read_rules
 
     if arguments.replicas < 1:
         raise InvalidOption(f"{arguments.replicas} replicas serve nothing", where="--replicas", fix="at least 1")
     _refuse_standard_input([arguments.policy])
     read_rules([arguments.policy])
-    settings = replace(
-        settings_of(arguments),
-        replicas=arguments.replicas,
-        failure_policy="Fail" if arguments.fail_closed else "Ignore",
-        mutate=arguments.mutate,
-    )
+    certificate = {"from": "cert-manager"}
     if arguments.certificate is not None:
         try:
-            from podqos.web.certificate import check_service
+            from podqos.serve.certificate import check_service
         except ModuleNotFoundError as error:
             raise _missing(error) from error
-        settings = replace(settings, given=given_certificate(arguments.certificate))
-        check_service(arguments.certificate, WEBHOOK, settings.namespace)
-    policy = read_bytes(arguments.policy).decode()
-    return print_manifests(settings, webhook_objects(settings, policy), arguments.output)
+        certificate = {"from": "given", **given_certificate(arguments.certificate)}
+        check_service(arguments.certificate, WEBHOOK, arguments.namespace)
+    values = {
+        "replicas": arguments.replicas,
+        "failurePolicy": "Fail" if arguments.fail_closed else "Ignore",
+        "mutate": arguments.mutate,
+        "certificate": certificate,
+    }
+    return print_manifests("webhook", arguments, {"webhook": values}, read_bytes(arguments.policy).decode())
 
 
 def _serve(arguments: argparse.Namespace) -> int:
     try:
-        import podqos.web.serving as web
+        import podqos.serve.webhook as web
     except ModuleNotFoundError as error:
         raise _missing(error) from error
     from podqos.model.assumption import of_version
-    from podqos.web.audit import AuditLog
-    from podqos.web.reloading import Reloaded
-    from podqos.web.sources import LiveSource, ReviewerMaker
-    from podqos.web.tls import Certificate
-    from podqos.web.webhook import Webhook
-    from podqos.web.webhook_rules import Watched, assumptions
+    from podqos.serve.audit import AuditLog
+    from podqos.serve.reloading import LiveSource, Reloaded, ReviewerMaker
+    from podqos.serve.tls import Certificate
+    from podqos.serve.webhook_rules import Watched, assumptions
 
     _refuse_standard_input(arguments.policy)
     host, port = arguments.listen
@@ -210,9 +208,8 @@ def _serve(arguments: argparse.Namespace) -> int:
         if arguments.kubernetes_version is None:
             checks = replace(checks, profile=watched.profile())
     deciding = ReviewerMaker(arguments.policy, watched, checks, warn_on)
-    webhook = Webhook(deciding.reviewer(), AuditLog(_audit_stream(arguments.audit)))
+    webhook = web.Webhook(deciding.reviewer(), AuditLog(_audit_stream(arguments.audit)), certificate)
     deciding.use = lambda reviewer: setattr(webhook, "reviewer", reviewer)
-    webhook.certificate = certificate
     webhook.sources.append(Reloaded("certificate", (certificate.certificate, certificate.key), certificate.load))
     if arguments.policy:
         webhook.sources.append(Reloaded("policy", arguments.policy, deciding.read))
@@ -223,7 +220,8 @@ def _serve(arguments: argparse.Namespace) -> int:
     for assumption in (*of_version(checks.profile), *assumed):
         _say(f"assumed: {assumption.what}: {assumption.value} ({assumption.state_with})")
     stopping = web.ShutdownPeriods(arguments.drain / SECOND_US)
-    return EXIT_OK if web.serve(webhook, host, port, say=_say, stopping=stopping) else EXIT_HOST
+    web.serve(webhook, host, port, say=_say, stopping=stopping)
+    return EXIT_OK
 
 
 def _deciding(arguments: argparse.Namespace) -> tuple[CheckOptions, FailOn]:

@@ -12,10 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from podqos.cli.guard.run_options import add_state_option
-from podqos.cli.main import EXIT_OK
-from podqos.cli.node.client import add_lines_options
-from podqos.cli.node.journal import add_journal_options, in_words, since_option
-from podqos.errors import InvalidOption
+from podqos.cli.journals import add_journal_options, print_journal
 
 SUMMARY = "print its journal: what it saw, decided and did, and why"
 _LOOK_SECONDS = 0.2
@@ -24,27 +21,16 @@ _LOOK_SECONDS = 0.2
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos guard journal``."""
     add_state_option(parser)
-    add_lines_options(parser, "keep printing new entries")
     add_journal_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the journal."""
-    if arguments.tail is not None and arguments.tail < 0:
-        raise InvalidOption(f"{arguments.tail} lines", where="--tail", fix="0 or more")
-    since_us = since_option(arguments.since)
-    shown = bytes if arguments.output == "jsonl" else in_words
-    try:
-        for line in _lines(arguments):
-            if since_us is None or _time_us(line) >= since_us:
-                sys.stdout.buffer.write(shown(line))
-                if arguments.follow:
-                    sys.stdout.buffer.flush()
-        sys.stdout.buffer.flush()
-    except KeyboardInterrupt:
-        if not arguments.follow:
-            raise
-    return EXIT_OK
+
+    def lines(since_us: int | None) -> Iterator[bytes]:
+        return (line for line in _lines(arguments) if since_us is None or _time_us(line) >= since_us)
+
+    return print_journal(arguments, lines)
 
 
 def _lines(arguments: argparse.Namespace) -> Iterator[bytes]:

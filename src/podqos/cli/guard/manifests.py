@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import argparse
 
-from podqos.cli.installing import add_installation_options, print_manifests, settings_of
+from podqos.cli.installing import add_installation_options, print_manifests
 from podqos.errors import InvalidOption
-from podqos.web.settings import GUARD_NAMESPACE
+from podqos.serve.settings import GUARD_NAMESPACE
 
 SUMMARY = "print its manifests"
 
@@ -38,19 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the manifests."""
-    from podqos.web.guard_installation import GuardInstallation, guard_objects
-
     path = arguments.kubelet_config
     if path and not path.startswith("/"):
         fix = "for example /var/lib/kubelet/config.yaml"
         raise InvalidOption(f"{path!r} is not an absolute path", where="--kubelet-config", fix=fix)
-    common = settings_of(arguments)
-    settings = GuardInstallation(
-        namespace=common.namespace,
-        image=common.image,
-        mode="enforce" if arguments.enforce else "shadow",
-        host_pid=arguments.host_pid,
-        kubelet_config=path,
-        may_use_eviction_api=arguments.eviction_api,
-    )
-    return print_manifests(settings, guard_objects(settings), arguments.output)
+    guard = {
+        "mode": "enforce" if arguments.enforce else "shadow",
+        "hostPID": arguments.host_pid,
+        "kubeletConfig": path,
+        "evictionAPI": arguments.eviction_api,
+    }
+    return print_manifests("guard", arguments, {"guard": guard})

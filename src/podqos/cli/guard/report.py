@@ -11,6 +11,8 @@ what happened while the guard was not running, or where it has no permission to 
 from __future__ import annotations
 
 import argparse
+import time
+from functools import partial
 from pathlib import Path
 
 from podqos.cli import options
@@ -36,18 +38,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--namespace", metavar="NAME", help="only deaths in this namespace of the cluster")
     add_cluster_options(parser)
     options.add_version_option(parser)
-    add_output_options(parser, ("text", "json", "yaml", "csv"), "podqos.survival.shadow:GuardReport")
+    add_output_options(parser, ("text", "json", "yaml", "csv"), "podqos.questions.guard:GuardReport")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the report."""
+    from podqos.api import autopsy
     from podqos.cli.deaths import object_files, objects_of, scene_of
     from podqos.cli.problems import print_problems
-    from podqos.library.autopsy import autopsy
     from podqos.objects.files import STDIN, Inputs
+    from podqos.questions.guard import csv_rows, guard_report, report_lines
     from podqos.reading.autopsy_inputs import told_apart
-    from podqos.reading.guard_journal import known_names, report_of
-    from podqos.report.node.guard import csv_rows, report_lines
+    from podqos.reading.guard_journal import entries_of, known_names
 
     if [*arguments.kernel_log, *arguments.filename].count(STDIN) > 1:
         raise InvalidOption("standard input can be read only once", fix="give - once")
@@ -59,6 +61,14 @@ def run(arguments: argparse.Namespace) -> int:
     told = autopsy([*logs, *of_nodes], objects=objects, cluster=cluster, profile=profile_of(arguments))
     journals = [Path(each) for each in arguments.journal] or [Path(arguments.state)]
     assumptions = () if cluster is None else cluster.assumptions
-    report = report_of(journals, told, known_names(Path(arguments.state)), assumptions)
+    now_us = time.time_ns() // 1000
+    report = guard_report(
+        [partial(entries_of, journal) for journal in journals],
+        told,
+        known_names(Path(arguments.state)),
+        now_us=now_us,
+        boot_us=now_us - time.monotonic_ns() // 1000,
+        assumptions=assumptions,
+    )
     emit(report, arguments, report_lines, csv_rows)
     return 2 if errors else EXIT_OK

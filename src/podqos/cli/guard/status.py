@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the status."""
     from podqos.agent.guard_status import FILE
+    from podqos.questions.guard import status_lines
     from podqos.reading.guard_journal import read_status
-    from podqos.report.node.guard_status import status_lines
 
     file = Path(arguments.run_dir) / FILE
     try:

@@ -7,8 +7,7 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 from podqos.agent.state import PodRecord
-from podqos.eviction.observation import observe
-from podqos.eviction.signals import NodeCondition
+from podqos.eviction.signals import NodeCondition, observe
 from podqos.host.api.documents import timestamp
 from podqos.host.api.pod_list import phase
 from podqos.host.api.status_document import (

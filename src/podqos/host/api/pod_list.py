@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from podqos.agent.events import Remembered
+from podqos.agent.port import Remembered
 from podqos.agent.state import ContainerRecord, ContainerStage, PodRecord, Role
 from podqos.host.api.documents import Document, Value, as_document, timestamp
 from podqos.host.api.http_request import Pieces

@@ -1,27 +1,23 @@
 """Reads the kernel's log, and OOM kills from it: the only source of the limit that was hit and the victim's score.
 
-Source: mm/oom_kill.c of Linux (dump_oom_summary, __oom_kill_process); Documentation/ABI/testing/dev-kmsg.
+Source: Documentation/ABI/testing/dev-kmsg of Linux.
 """
 
 from __future__ import annotations
 
 import os
-import re
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
+from podqos.logs.carriers import Line
+from podqos.logs.kernel_lines import ReportReader
+from podqos.logs.report import Constraint, OOMReport
+
 KMSG = Path("/dev/kmsg")
 _RECORD_BYTES = 8192
-_SUMMARY = re.compile(
-    r"oom-kill:constraint=(\w+),.*?(?:oom_memcg=([^,]*),)?(?:global_oom,)?task_memcg=([^,]*),task=(.*),pid=(\d+),uid="
-)
-_KILLED = re.compile(
-    r"(Memory cgroup out|Out) of memory.*?: Killed process (\d+) \((.*)\) total-vm:\d+kB, anon-rss:(\d+)kB, "
-    r"file-rss:(\d+)kB, shmem-rss:(\d+)kB, UID:\d+ pgtables:(\d+)kB oom_score_adj:(-?\d+)"
-)
-_GROUP = re.compile(r"Tasks in (\S+) are going to be killed due to memory\.oom\.group set")
 _KIB_PER_PAGE = os.sysconf("SC_PAGESIZE") // 1024
 
 
@@ -41,39 +37,32 @@ class KernelKill(Struct, frozen=True, gc=False):
 
 
 class OOMLines:
-    """Parses lines in order; the two lines of one kill share the process id."""
+    """Takes the kernel's lines in order; tells of a kill as soon as its line has come."""
 
     def __init__(self) -> None:
-        self._summaries: dict[int, tuple[str, str]] = {}
-        self._last_domain = ""
-        self._group = ("", "")
-        self._victim = 0
+        self._reader = ReportReader()
+        self._told: set[tuple[int, int]] = set()
+        """Of reports that are open: kills that were told of."""
 
     def feed(self, line: str) -> KernelKill | None:
-        """Parse a line; return a kill if it completes one."""
-        summary = _SUMMARY.search(line)
-        if summary is not None:
-            self._last_domain = summary[2] or ""
-            self._summaries[int(summary[5])] = (self._last_domain, summary[3])
-            self._group = ("", "")
-            return None
-        group = _GROUP.search(line)
-        if group is not None:
-            # The other processes of the container follow, without summaries of their own.
-            self._group = (self._last_domain, group[1])
-            return None
-        killed = _KILLED.search(line)
-        if killed is None:
-            return None
-        pid = int(killed[2])
-        if pid in self._summaries:
-            self._victim = pid
-        elif pid == self._victim and self._group[1]:
-            return None  # the kernel kills it once more with its group, and says so
-        domain, cgroup = self._summaries.pop(pid, self._group)
-        pages = sum(int(killed[group]) for group in (4, 5, 6, 7)) // _KIB_PER_PAGE
-        is_of_cgroup = killed[1] != "Out"
-        return KernelKill(pid, killed[3], domain, cgroup, pages, int(killed[8]), is_of_cgroup)
+        """Take a line; return a kill if it completes one."""
+        ended = self._reader.feed([Line(line)])
+        opened = self._reader.reports
+        kill = next((kill for report in (*ended, *opened) for kill in self._new(report)), None)
+        self._told = {(identity, pid) for identity, pid in self._told if any(id(each) == identity for each in opened)}
+        return kill
+
+    def _new(self, report: OOMReport) -> Iterator[KernelKill]:
+        for number, (pid, victim) in enumerate(report.victims.items()):
+            if (id(report), pid) in self._told or victim.rss_kb is None:
+                continue
+            self._told.add((id(report), pid))
+            domain = "" if report.oom_cgroup in {None, "/"} else report.oom_cgroup or ""
+            # The other processes of a container follow, without lines about their cgroups.
+            cgroup = (report.group if number and report.group else report.task_cgroup) or ""
+            pages = (victim.rss_kb + victim.page_tables_kb) // _KIB_PER_PAGE
+            is_of_cgroup = report.constraint is Constraint.MEMCG
+            yield KernelKill(pid, victim.name, domain, cgroup, pages, victim.oom_score_adj or 0, is_of_cgroup)
 
 
 class KernelRecords:

@@ -19,8 +19,8 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from podqos.agent.commands import MemoryLevel, WatchMemory
-from podqos.agent.memory import IDLE_LOOK_SECONDS, LEAST_LOOK_SECONDS, look_again_seconds
+from podqos.agent.agent import IDLE_LOOK_SECONDS, LEAST_LOOK_SECONDS, look_again_seconds
+from podqos.agent.port import MemoryLevel, WatchMemory
 from podqos.eviction.signals import Signal
 from podqos.host.linux.cgroupfs import CgroupMemory, KernelSignal
 from podqos.host.linux.loop import Loop, Timer

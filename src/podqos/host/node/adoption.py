@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.driver import Driver
-from podqos.agent.events import ContainerExited, ContainerStarted, Event, PodAdopted, PodDeleted, Remembered
+from podqos.agent.port import ContainerExited, ContainerStarted, Event, PodAdopted, PodDeleted, Remembered
 from podqos.agent.state import ContainerStage
 from podqos.host.node.world import CLASSES, HostWorld
 from podqos.host.runtimes.runtime import LOST_CODE, ContainerId, FoundContainer

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.agent.commands import ContainerPlan
+from podqos.agent.port import ContainerPlan
 from podqos.host.node.host_pod import HostPod
 from podqos.host.node.security_context import security_of
 from podqos.host.runtimes.runtime import ContainerId, ContainerStart, Mount, StartError

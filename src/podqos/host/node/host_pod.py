@@ -17,8 +17,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from podqos.agent.commands import ContainerPlan
-from podqos.agent.events import Remembered
+from podqos.agent.port import ContainerPlan, Remembered
 from podqos.agent.shutdown import hooks_of, left_seconds, stop_seconds, stopped_before
 from podqos.host.linux.cgroupfs import KernelSignal
 from podqos.host.linux.loop import Loop, Timer

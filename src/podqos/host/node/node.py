@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from podqos.agent.events import Event, PodBound, PodDeleted, Woken
+from podqos.agent.port import Event, PodBound, PodDeleted, Woken
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import HostMachine, open_machine
 from podqos.host.linux.claim import Claim

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from podqos.agent.driver import Driver
-from podqos.agent.events import Event, PodBound, PodDeleted
+from podqos.agent.port import Event, PodBound, PodDeleted
 from podqos.agent.state import Stage
 from podqos.host.linux.disk import advance
 from podqos.host.linux.notes import words

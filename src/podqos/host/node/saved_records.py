@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from podqos.agent.driver import Driver
-from podqos.agent.events import Remembered
+from podqos.agent.port import Remembered
 from podqos.agent.state import ContainerRecord, PodRecord, Stage
 from podqos.host.linux.notes import words
 from podqos.host.node.world import HostWorld

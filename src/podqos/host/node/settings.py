@@ -11,13 +11,13 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.agent.memory import memory_notification
+from podqos.agent.agent import memory_notification
 from podqos.agent.state import LONGEST_BACK_OFF_SECONDS, AgentConfig
 from podqos.errors import HostError, InvalidConfiguration
-from podqos.eviction.kubelet_file import read_kubelet
 from podqos.eviction.manager import configure
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import Layout
+from podqos.eviction.thresholds import read_kubelet
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.disk import filesystem
 from podqos.host.linux.procfs import Procfs
@@ -29,8 +29,7 @@ from podqos.model.node import PODS
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
-from podqos.placement.allocatable import node_allocatable
-from podqos.placement.node_cgroups import cgroup_settings
+from podqos.placement.allocatable import cgroup_settings, node_allocatable
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
 
 

@@ -16,13 +16,20 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec import Struct
 
-from podqos.agent.commands import (
+from podqos.agent.port import (
     Command,
+    ContainerExited,
     ContainerPlan,
+    ContainerStarted,
     CreateCgroup,
+    Event,
     FailPod,
     HoldPod,
     KillContainer,
+    MemoryNotified,
+    PodCleanedUp,
+    PodStarted,
+    PodStopped,
     PreemptPod,
     RejectPod,
     RemoveCgroup,
@@ -33,18 +40,9 @@ from podqos.agent.commands import (
     UpdateCgroup,
     WatchMemory,
 )
-from podqos.agent.events import (
-    ContainerExited,
-    ContainerStarted,
-    Event,
-    MemoryNotified,
-    PodCleanedUp,
-    PodStarted,
-    PodStopped,
-)
 from podqos.agent.shutdown import grace_seconds_of, pod_grace_seconds, stop_seconds
 from podqos.errors import HostError
-from podqos.eviction.commands import CleanUpNode, EvictPod
+from podqos.eviction.manager import CleanUpNode, EvictPod
 from podqos.eviction.signals import CleanUp, NodeCondition, Signal
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.disk import advance, removing

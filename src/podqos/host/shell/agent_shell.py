@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from podqos.agent.driver import Driver, World
-from podqos.agent.events import Event, Woken
 from podqos.agent.journal import Entry
+from podqos.agent.port import Event, Woken
 from podqos.agent.state import AgentConfig, Resting
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.kmsg import KMSG, KernelLog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from podqos.agent.events import Event
+from podqos.agent.port import Event
 from podqos.host.linux.loop import Loop, Timer
 
 

@@ -27,7 +27,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from podqos.agent.events import Remembered
+from podqos.agent.port import Remembered
 from podqos.errors import HostError
 from podqos.host.storage.pod_run import PodRun
 from podqos.host.storage.syncing import Sync, sync

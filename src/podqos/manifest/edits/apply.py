@@ -5,7 +5,7 @@ should say follow the pieces of text to change (``splices``); they are put in, a
 must say exactly what was meant, and nothing in it may be out of order that was in order before. Otherwise, and where
 a text cannot be edited safely in the first place, the answer is a reason and the text stays as it is.
 
-Opening and writing files is for the caller. Why no library does this: docs/explanation/decisions/0006.
+Opening and writing files is for the caller. Why no library does this: docs/internals/decisions/0006.
 """
 
 from __future__ import annotations

@@ -22,16 +22,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.reasons import NodesRefusing, NoPlace
-from podqos.model.node import NodeCondition
+from podqos.model.node import Node, NodeCondition
 from podqos.model.pod import Pod
-from podqos.placement.budgets import Budgets
-from podqos.placement.choosing import OneByOne
-from podqos.placement.filters import Filters
-from podqos.placement.node_state import SchedulerNode
-from podqos.placement.nominations import Nominations
+from podqos.placement.filters import Filters, Nominations
 from podqos.placement.place import PlacementSurroundings
-from podqos.placement.pod_view import PodView
-from podqos.placement.preemption import Candidate, Preemption
+from podqos.placement.pods import PodView, SchedulerNode
 from podqos.placement.reasons import (
     GATED_MESSAGE,
     Insufficient,
@@ -40,7 +35,7 @@ from podqos.placement.reasons import (
     UnderPressure,
     UntoleratedTaint,
 )
-from podqos.placement.taints import taints_of
+from podqos.placement.schedule import Budgets, Candidate, Chooser, Preemption
 
 
 class Covered(Struct, frozen=True):
@@ -89,7 +84,7 @@ class Scheduler:
 
     def _rebuild(self, nominations: Nominations) -> None:
         self._cluster = self._surroundings.cluster(self._states.values(), nominations)
-        self._chooser = OneByOne(self._cluster)
+        self._chooser = Chooser(self._cluster)
         self._preemption = Preemption(self._cluster, Budgets())
 
     def _budgets(self) -> Budgets:
@@ -134,15 +129,17 @@ class Scheduler:
         """Learn which conditions a node reports."""
         state = self._states.get(node) or self._away[node]
         reported = tuple(NodeCondition(condition, "True") for condition in conditions)
-        state.node = replace(state.node, status=replace(state.node.status, conditions=reported))
-        state.taints = taints_of(state.node, self._profile)
-        state.version += 1
+        self._offer(state, replace(state.node, status=replace(state.node.status, conditions=reported)))
 
     def cordon(self, node: str, *, takes_pods: bool) -> None:
         """Learn whether a node takes pods."""
         state = self._states.get(node) or self._away[node]
-        state.node = replace(state.node, spec=replace(state.node.spec, unschedulable=not takes_pods))
-        state.version += 1
+        self._offer(state, replace(state.node, spec=replace(state.node.spec, unschedulable=not takes_pods)))
+
+    def _offer(self, state: SchedulerNode, node: Node) -> None:
+        if node != state.node:
+            state.offer(node, self._profile)
+            self._rebuild(self._cluster.nominations)
 
     def no_place(self, view: PodView) -> NoPlace:
         """Return why a pod is pending."""
@@ -194,7 +191,7 @@ class Scheduler:
                     heappush(queue, (-other.priority, next(numbers), other))
                 dependent = []
                 continue
-            if view.depends_on_pods:
+            if view.likeness.depends_on_pods:
                 dependent.append(view)
             if not self._awaits_victims(view):
                 displaced = self._preempt(view)

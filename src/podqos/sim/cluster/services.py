@@ -1,76 +1,48 @@
-"""The services of a simulated cluster: load goes to ready pods, pods want CPU for it, callers wait for those they call.
+"""The services of a simulated cluster: load goes to ready pods, and pods want CPU for it.
 
 Every second, and every ten while all is well, the load of each service is divided evenly among its ready pods. What
-each can answer follows from the CPU it could get (``services.queueing``), and what its callers see from that
-(``services.calls``). The same happens when pods start, end or become ready, or their CPU changes. Between two such
-moments load and CPU are constant. Where services that call others are busy, each tenth of a second counts in between:
-what callers send arrives at once, and the answers they wait for are those of about the second before.
+each can answer follows from the CPU it could get (``services.queueing``). The same happens when pods start, end or
+become ready, or their CPU changes. Between two such moments load and CPU are constant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from math import ceil, exp
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from math import ceil
 
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OverloadCause, ServiceOverload, ThrottledBy
-from podqos.agent.state import PodRecord
-from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
-from podqos.sim.cluster.fleet import Fleet
-from podqos.sim.engine.event_queue import CLUSTER, NEVER_US, EventPriority, EventQueue
+from podqos.sim.cluster.control_plane import NOTICED_AFTER_US, ControlPlane
+from podqos.sim.engine.event_queue import CLUSTER, NEVER_US, EventPriority
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.pods import SimContainer
-from podqos.sim.scenario.replicas import Replica
-from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
-from podqos.sim.scenario.service import ServiceCall, ServiceDemand
-from podqos.sim.services.calls import REFUSED, Answers, Call, CallOutcome, call_outcome, latency
+from podqos.sim.scenario.scenario import ScenarioWorkload, ServiceDemand
 from podqos.sim.services.outcome import ServiceOutcome, ServiceSample
-from podqos.sim.services.pod_service import PodService
-from podqos.sim.services.queueing import capacity, flow, refused_share, waiting
+from podqos.sim.services.queueing import (
+    REFUSED,
+    Answers,
+    PodService,
+    capacity,
+    flow,
+    latency,
+    refused_share,
+    waiting,
+)
 
 _STEP_US = SECOND_US
 _LONG_STEP_US = 10 * SECOND_US
-_PART_US = SECOND_US // 10
 _BUSY = 0.8
 """The utilisation from which on each second counts."""
 _OVERLOADED_PERMILLE = 10
-_HEARD_SECONDS = 1.0
-"""How fast callers feel how others answer: what they see is the mean of about this time."""
 _SETTLED_US = 5 * SECOND_US
-"""How long after a change of pods each second counts: until callers feel it."""
+"""How long after a change of pods each second counts."""
 _RECOVERED_US = 10 * SECOND_US
 """How long a service has to answer before its overload is over."""
 _MOST_AT_ONCE = 8
 """How often services are looked at anew at one moment: each look can change who is throttled."""
 _MOST_SAMPLES = 200
 _LONGEST_US = 1 << 50
-
-
-class ServingCluster(Protocol):
-    """What services know of the cluster."""
-
-    scenario: Scenario
-    queue: EventQueue
-    fleet: Fleet
-
-    pods: dict[str, tuple[Pod, str | None]]
-
-    def write(self, entry: Entry) -> None:
-        """Write an entry into the journal."""
-
-    def in_order(self) -> list[tuple[str, Replica]]:
-        """Return the pods in the order of creation, by uid."""
-
-    def answers(self, pod: str) -> bool:
-        """Whether a pod, by its key, answers requests."""
-
-    def record_of(self, uid: str) -> PodRecord | None:
-        """Return what the kubelet knows of a pod."""
-
-    def is_deleted(self, pod: Pod) -> bool:
-        """Whether a pod that is still there has been deleted."""
 
 
 class _Instance:
@@ -91,11 +63,6 @@ class _Instance:
         self.by = ThrottledBy.NOTHING
         """What keeps it from more."""
 
-    @property
-    def begun(self) -> float:
-        """How many requests it begins to answer per second."""
-        return min(self.state.load + self.state.backlog, self.state.able.rate)
-
 
 class _Service:
     """One service."""
@@ -105,25 +72,20 @@ class _Service:
         self.name = f"{workload.namespace}/{workload.name}"
         self.demand = demand
         self.container = next(name for name, of in workload.demands[0].items() if of.service is not None)
-        self.calls = [(call.workload, _call(call)) for call in demand.calls]
         self.instances: list[_Instance] = []
         self.dead: dict[str, int] = {}
         """By uid: until when pods on lost nodes get requests, which fail; only then is it known that they are lost."""
-        self.load = self.incoming = self.retrying = self.call_seconds = self.failed_calls = 0.0
-        self.late = self.coming_late = 0.0
-        """Calls per second that it answers after the caller has given up; with the next load."""
-        self.outcomes: dict[str, CallOutcome] = {}
-        """By callee: what becomes of the calls for one request."""
+        self.load = 0.0
         self.samples: list[ServiceSample] = []
-        self.totals = dict.fromkeys(("requests", "refused", "late", "failed_calls", "lost", "retries"), 0.0)
+        self.totals = dict.fromkeys(("requests", "refused", "late", "lost"), 0.0)
         self.overloads: list[list[int]] = []
         """When it was overloaded: from, until; −1 where that is not over."""
         self.answers_since_us = -1
         """Since when it has not failed; −1 while it does."""
-        self.cause: tuple[OverloadCause, str] | None = None
+        self.cause: OverloadCause | None = None
 
-    def from_outside(self, now_us: int) -> float:
-        """Return the requests per second that no other service makes: from its arrival to its deletion."""
+    def load_at(self, now_us: int) -> float:
+        """Return the requests per second: from its arrival to its deletion."""
         deleted_us = self.workload.deleted_us
         if now_us < self.workload.arrives_us or (deleted_us is not None and now_us >= deleted_us):
             return 0.0
@@ -158,16 +120,13 @@ class _Service:
 class Services:
     """All services of a cluster."""
 
-    def __init__(self, cluster: ServingCluster, noticed_after_us: int) -> None:
+    def __init__(self, cluster: ControlPlane) -> None:
         self._cluster = cluster
-        self._noticed_after_us = noticed_after_us
         serving = [(workload, workload.service) for workload in cluster.scenario.workloads]
-        services = [_Service(workload, demand) for workload, demand in serving if demand is not None]
-        self._by_name = {service.name: service for service in services}
-        self._order = list(_callers_first(self._by_name))
+        self._services = [_Service(workload, demand) for workload, demand in serving if demand is not None]
         self._is_stale = True
-        self._since_us = self._sent_us = 0
-        """Up to when requests have been answered, and when they were last sent."""
+        self._since_us = 0
+        """Up to when requests have been answered."""
         self._disturbed_us, self._steps_left = 0, _MOST_AT_ONCE
         self._next_us = NEVER_US
         self._plan(0)
@@ -208,38 +167,37 @@ class Services:
         if self._is_stale:
             self._is_stale = False
             self._find_pods(now_us)
-        for service in self._order:
+        for service in self._services:
             service.dead = {uid: until_us for uid, until_us in service.dead.items() if until_us > now_us}
             for instance in service.instances:
                 service.dead.pop(instance.container.pod.uid, None)
                 _look_for_cpu(instance, now_us)
-        # At first no one knows how others answer: those who call others hear it one after the other.
-        for _ in self._order if now_us == 0 else (0,):
-            self._send(now_us)
-        for service in reversed(self._order):
+        for service in self._services:
+            service.load = service.load_at(now_us)
+            ready = service.ready
+            share = service.load / (len(ready) + len(service.dead)) if ready else 0.0
+            for instance in service.instances:
+                _serve(instance, share if instance.is_ready else 0.0)
+        for service in reversed(self._services):
             for instance in service.instances:
                 # Whoever takes notes of the node looks at it before that changes.
                 self._cluster.fleet.get(instance.node.name)
-                _want_cpu(service, instance, now_us)
+                _want_cpu(instance, now_us)
             self._take_sample(service, now_us)
         self._plan(self._next_step_us(now_us))
 
     def _advance(self, now_us: int) -> None:
         """Let requests arrive and be answered up to now."""
-        is_coupled = any(service.calls for service in self._order) and any(map(_is_busy, self._order))
-        while self._since_us < now_us:
-            until_us = min(now_us, self._since_us + _PART_US) if is_coupled else now_us
-            for service in self._order:
-                _pass(service, (until_us - self._since_us) / SECOND_US)
-            self._since_us = until_us
-            if until_us < now_us:
-                self._send(until_us)
+        if self._since_us < now_us:
+            for service in self._services:
+                _pass(service, (now_us - self._since_us) / SECOND_US)
+            self._since_us = now_us
 
     def _next_step_us(self, now_us: int) -> int:
-        if now_us < self._disturbed_us + _SETTLED_US or any(map(_is_busy, self._order)):
+        if now_us < self._disturbed_us + _SETTLED_US or any(map(_is_busy, self._services)):
             return _next_second_us(now_us)
         next_us = now_us + _LONG_STEP_US
-        for service in self._order:
+        for service in self._services:
             workload = service.workload
             ends = (service.demand.requests_milli.piece(now_us).end_us, workload.arrives_us, workload.deleted_us)
             for end_us in (end_us for end_us in ends if end_us is not None and end_us > now_us):
@@ -248,9 +206,9 @@ class Services:
 
     def _find_pods(self, now_us: int) -> None:
         """Find the running pods of all services; what waited in those that ended is lost."""
-        services = {id(service.workload): service for service in self._order}
-        before = [(service, service.instances) for service in self._order]
-        for service in self._order:
+        services = {id(service.workload): service for service in self._services}
+        before = [(service, service.instances) for service in self._services]
+        for service in self._services:
             service.instances = []
         for uid, replica in self._cluster.in_order():
             service_of = services.get(id(replica.workload))
@@ -264,12 +222,12 @@ class Services:
                     service.totals["lost"] += instance.state.backlog
                     lost_us = instance.node.lost_us
                     if instance.is_ready and lost_us is not None:
-                        service.dead[instance.container.pod.uid] = lost_us + self._noticed_after_us
+                        service.dead[instance.container.pod.uid] = lost_us + NOTICED_AFTER_US
 
     def _running(self, uid: str, container_name: str, now_us: int) -> _Instance | None:
         cluster = self._cluster
         pod, name = cluster.pods[uid]
-        node = None if name is None else cluster.fleet.awake.get(name)
+        node = None if name is None else cluster.fleet.present.get(name)
         made = None if node is None else node.world.pods.get(uid)
         container = None if made is None else made.containers.get(container_name)
         if node is None or container is None or not container.is_running or container.demand.service is None:
@@ -279,38 +237,6 @@ class Services:
         record = cluster.record_of(uid)
         is_ready = record is not None and record.is_ready and not cluster.is_deleted(pod)
         return _Instance(node, container, container.service, is_ready=is_ready)
-
-    def _send(self, now_us: int) -> None:
-        """Divide the load of each service among its pods, and let them call others."""
-        heard = 1.0 - exp(-(now_us - self._sent_us) / SECOND_US / _HEARD_SECONDS) if now_us else 1.0
-        self._sent_us = now_us
-        for service in self._order:
-            service.load = service.from_outside(now_us) + service.incoming
-            service.late = min(service.load, service.coming_late)
-            service.incoming = service.coming_late = 0.0
-            self._call(service, heard)
-            ready = service.ready
-            share = service.load / (len(ready) + len(service.dead)) if ready else 0.0
-            for instance in service.instances:
-                _serve(service, instance, share if instance.is_ready else 0.0)
-            begun = sum(instance.begun for instance in service.instances)
-            service.retrying = 0.0
-            for name, outcome in service.outcomes.items():
-                self._by_name[name].incoming += begun * outcome.attempts
-                self._by_name[name].coming_late += begun * outcome.late
-                service.retrying += begun * outcome.retries
-
-    def _call(self, service: _Service, heard: float) -> None:
-        """Find out what becomes of the calls for one request; ``heard`` is how much of a change callers feel by now."""
-        for name, call in service.calls:
-            now = call_outcome(call, self._by_name[name].endpoints)
-            service.outcomes[name] = service.outcomes.get(name, now).towards(now, heard)
-        succeeds = 1.0
-        service.call_seconds = 0.0
-        for outcome in service.outcomes.values():
-            succeeds *= 1.0 - outcome.failed
-            service.call_seconds += outcome.seconds
-        service.failed_calls = 1.0 - succeeds
 
     # ---- what came of it ---------------------------------------------------------------------------------------------
 
@@ -332,7 +258,7 @@ class Services:
         if is_overloaded:
             service.overloads.append([now_us, -1])
             cause = _cause(service)
-            service.cause = service.cause or self._root(service, cause)
+            service.cause = service.cause or cause
         else:
             service.overloads[-1][1] = service.answers_since_us
         because = ServiceOverload(
@@ -342,70 +268,30 @@ class Services:
             sample.p99_us or 0,
             sample.utilisation_permille,
             sample.waiting,
-            None if cause is None else cause[0],
-            "" if cause is None else cause[1].partition("/")[2],
+            cause,
         )
         self._cluster.write(Entry(now_us, "", Kind.OVERLOADED, None, None, None, because))
 
-    def _root(self, service: _Service, cause: tuple[OverloadCause, str]) -> tuple[OverloadCause, str]:
-        """Return what an overload goes back to, and in which other service."""
-        seen = {service.name}
-        name = ""
-        while cause[0] is OverloadCause.CALLS and cause[1] not in seen:
-            name = cause[1]
-            seen.add(name)
-            cause = _cause(self._by_name[name])
-        return cause[0], name
-
     def requests_milli(self, workload: str) -> dict[str, int]:
         """Return how many requests a second pods get, in thousandths by uid; ``workload`` is its namespace/name."""
-        service = self._by_name.get(workload)
+        service = next((service for service in self._services if service.name == workload), None)
         ready = () if service is None else service.ready
         return {instance.container.pod.uid: round(instance.state.load * 1000) for instance in ready}
 
     def outcomes(self, end_us: int) -> tuple[ServiceOutcome, ...]:
         """Return what became of all requests until the end."""
         self._advance(end_us)
-        return tuple(_outcome(service, end_us) for service in self._by_name.values())
+        return tuple(_outcome(service, end_us) for service in self._services)
 
 
 def _next_second_us(now_us: int) -> int:
     return (now_us // _STEP_US + 1) * _STEP_US
 
 
-def _call(call: ServiceCall) -> Call:
-    budget = call.retry_budget_percent
-    return Call(
-        call.per_request_milli / 1000,
-        None if call.timeout_us is None else call.timeout_us / SECOND_US,
-        call.retries,
-        None if budget is None else budget / 100,
-    )
-
-
-def _callers_first(services: Mapping[str, _Service]) -> Iterator[_Service]:
-    """Yield each service after those that call it; where calls go round in a circle, in the order of the scenario."""
-    done: dict[str, None] = {}
-
-    def visit(name: str, on_the_way: tuple[str, ...]) -> None:
-        if name in done or name in on_the_way:
-            return
-        for caller in services.values():
-            if any(callee == name for callee, _ in caller.calls):
-                visit(caller.name, (*on_the_way, name))
-        done[name] = None
-
-    for name in services:
-        visit(name, ())
-    return (services[name] for name in done)
-
-
 def _pass(service: _Service, seconds: float) -> None:
     """Let requests arrive and be answered for a time."""
     totals = service.totals
     totals["requests"] += service.load * seconds
-    totals["retries"] += service.retrying * seconds
-    totals["late"] += service.late * seconds
     served = sum(instance.state.load for instance in service.instances)
     totals["refused"] += (service.load - served) * seconds
     timeout_us = service.demand.timeout_us
@@ -416,7 +302,6 @@ def _pass(service: _Service, seconds: float) -> None:
         late = 0.0 if timeout_us is None else state.answers.late(timeout_us / SECOND_US)
         totals["refused"] += passed.refused
         totals["late"] += passed.answered * late
-        totals["failed_calls"] += passed.answered * (1.0 - late) * state.answers.failed
 
 
 def _look_for_cpu(instance: _Instance, now_us: int) -> None:
@@ -425,25 +310,22 @@ def _look_for_cpu(instance: _Instance, now_us: int) -> None:
     instance.cpu_milli, instance.by = cpu.could_get(instance.container, instance.demand.workers * 1000, now_us)
 
 
-def _serve(service: _Service, instance: _Instance, load: float) -> None:
+def _serve(instance: _Instance, load: float) -> None:
     """Let a pod answer at a rate from now on, with the CPU that it can get."""
     demand, state = instance.demand, instance.state
     state.load = load
-    state.able = capacity(instance.cpu_milli / 1000, demand.cost_us / SECOND_US, demand.workers, service.call_seconds)
+    state.able = capacity(instance.cpu_milli / 1000, demand.cost_us / SECOND_US, demand.workers)
     state.answers = Answers(
         state.able.seconds,
         waiting(state.able, load, state.backlog, demand.queue),
         refused_share(state.able, load, state.backlog, demand.queue),
-        service.failed_calls,
     )
 
 
-def _want_cpu(service: _Service, instance: _Instance, now_us: int) -> None:
+def _want_cpu(instance: _Instance, now_us: int) -> None:
     """Let a pod want the CPU for its requests, of which its workers begin only so many."""
-    cost = instance.demand.cost_us / SECOND_US
-    state = instance.state
-    most = instance.demand.workers / (cost + service.call_seconds)
-    wanted = min(state.load + state.backlog, most) * cost * 1000
+    cost, state = instance.demand.cost_us / SECOND_US, instance.state
+    wanted = min(state.load + state.backlog, instance.demand.workers / cost) * cost * 1000
     instance.node.world.cpu.want(instance.container, ceil(wanted - 1e-6), now_us)
 
 
@@ -461,24 +343,20 @@ def _sample(service: _Service, now_us: int) -> ServiceSample:
     timeout = None if timeout_us is None else timeout_us / SECOND_US
     endpoints = service.endpoints
     errors = sum(pod.fails(timeout) for pod in endpoints) / len(endpoints) if endpoints else 1.0
-    errors = min(1.0, errors + service.late / service.load) if service.load else 0.0
-    outcomes = service.outcomes.values()
+    if not service.load:
+        errors = 0.0
     ready = len(answers)
     if not service.dead:
         answers = endpoints
-    mean = service.call_seconds
-    p50 = sum(outcome.p50_seconds for outcome in outcomes) - mean
-    p99 = sum(outcome.p99_seconds for outcome in outcomes) - mean
     return ServiceSample(
         now_us,
         ready,
         round(service.load * 1000),
         round(service.utilisation * 1000),
         round(sum(instance.state.backlog for instance in service.instances)),
-        _us(latency(answers, 0.5, [p50] * len(answers))) if answers else None,
-        _us(latency(answers, 0.99, [p99] * len(answers))) if answers else None,
+        _us(latency(answers, 0.5)) if answers else None,
+        _us(latency(answers, 0.99)) if answers else None,
         round(errors * 1000),
-        round(service.retrying * 1000),
     )
 
 
@@ -497,39 +375,29 @@ _BY = {
 }
 
 
-def _cause(service: _Service) -> tuple[OverloadCause, str]:
-    """Return what a service has too little of, and the service it waits for."""
+def _cause(service: _Service) -> OverloadCause:
+    """Return what a service has too little of."""
     ready = service.ready
     if not ready:
-        return OverloadCause.NOT_READY, ""
+        return OverloadCause.NOT_READY
     if service.dead and service.utilisation < 1:
-        return OverloadCause.NODE_LOST, ""
+        return OverloadCause.NODE_LOST
     worst = max(ready, key=lambda instance: instance.state.load / max(1e-9, instance.state.able.rate))
-    able = worst.state.able
-    slowest = max(service.outcomes, key=lambda name: service.outcomes[name].seconds, default="")
-    failing = max(service.outcomes, key=lambda name: service.outcomes[name].failed, default="")
-    is_saturated = worst.state.load >= able.rate or worst.state.backlog > 0
-    if not is_saturated and failing and service.outcomes[failing].failed > 0:
-        return OverloadCause.CALLS, failing
-    if slowest and (able.is_short_of_workers or not is_saturated) and service.call_seconds > able.own_seconds:
-        return OverloadCause.CALLS, slowest
-    return (OverloadCause.WORKERS if able.is_short_of_workers else _BY[worst.by]), ""
+    return OverloadCause.WORKERS if worst.state.able.is_short_of_workers else _BY[worst.by]
 
 
 def _outcome(service: _Service, end_us: int) -> ServiceOutcome:
     samples, totals = service.samples, service.totals
     late = max(samples, key=lambda sample: sample.p99_us or -1)
     failing = max(samples, key=lambda sample: sample.errors_permille)
-    errors = sum(totals[name] for name in ("refused", "late", "failed_calls", "lost"))
+    errors = sum(totals[name] for name in ("refused", "late", "lost"))
     return ServiceOutcome(
         workload=service.name,
         requests=round(totals["requests"]),
         errors=round(errors),
         refused=round(totals["refused"]),
         late=round(totals["late"]),
-        failed_calls=round(totals["failed_calls"]),
         lost=round(totals["lost"]),
-        retries=round(totals["retries"]),
         highest_utilisation_permille=max(sample.utilisation_permille for sample in samples),
         worst_p99_us=late.p99_us,
         worst_p99_at_us=late.time_us,
@@ -537,8 +405,7 @@ def _outcome(service: _Service, end_us: int) -> ServiceOutcome:
         worst_errors_at_us=failing.time_us,
         overloaded_us=sum((end_us if until < 0 else until) - since for since, until in service.overloads),
         first_overloaded_us=service.overloads[0][0] if service.overloads else None,
-        cause=None if service.cause is None else service.cause[0],
-        began_with="" if service.cause is None else service.cause[1],
+        cause=service.cause,
         samples=tuple(_thinned(samples, end_us)),
     )
 
@@ -559,12 +426,3 @@ def _thinned(samples: Sequence[ServiceSample], end_us: int) -> Iterator[ServiceS
 
 def _badness(sample: ServiceSample) -> tuple[int, int]:
     return sample.errors_permille, sample.p99_us or 0
-
-
-def services_of(cluster: ServingCluster, noticed_after_us: int) -> Services | None:
-    """Return the services of a cluster; None if no workload has one, and then they cost nothing.
-
-    Lost nodes are noticed after a time, until which their pods get requests.
-    """
-    has_any = any(workload.service is not None for workload in cluster.scenario.workloads)
-    return Services(cluster, noticed_after_us) if has_any else None

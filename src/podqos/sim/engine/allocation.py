@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from podqos.sim.engine.curve import Clock, Curve, Knots, Piece
-from podqos.sim.engine.event_queue import EventPriority
-from podqos.sim.engine.gauge import FRACTION_BITS, Flow, Gauge, Planner, Sleepers
+from podqos.sim.engine.event_queue import NEVER_US, EventPriority
+from podqos.sim.engine.gauge import FRACTION_BITS, Flow, Gauge, Planner
 
 
 class Allocation(Flow):
@@ -25,15 +25,12 @@ class Allocation(Flow):
         "_offset_us",
         "_parts",
         "_planner",
-        "_sleepers",
         "_step",
         "_stepped_us",
         "_version",
         "curve",
         "debt",
-        "is_asleep",
         "is_capped",
-        "is_covered",
         "was_refused",
     )
 
@@ -55,14 +52,7 @@ class Allocation(Flow):
         self._version = 0
         self._next = -1, 0
         """When it bends next, if nothing else happens to it before."""
-        self.is_asleep = False
-        """Whether it bends unseen, and what it holds is missing from its sums (``columns``)."""
-        self.is_covered = False
-        """Whether what it can hold is part of what its sums are known to hold at most."""
-        self._sleepers = None if curve.is_constant else _sleepers(self._gauges)
         self._follow(started_us)
-        if self._sleepers is not None:
-            self._sleepers.register(self)
 
     @property
     def gauges(self) -> tuple[Gauge, ...]:
@@ -81,13 +71,8 @@ class Allocation(Flow):
 
     def join(self, gauge: Gauge, time_us: int) -> None:
         """Be part of one more sum from now on."""
-        self._rouse(time_us)
-        if self._sleepers is not None:
-            self._sleepers.drop(self, time_us)
         self._gauges = (*self._gauges, gauge)
         gauge.change(time_us, self.fine(time_us), self.slope)
-        if self._sleepers is not None:
-            self._sleepers.register(self)
 
     def wanted(self, time_us: int) -> int:
         """Return what the curve asks for, in whole units."""
@@ -95,28 +80,18 @@ class Allocation(Flow):
 
     def follow(self, time_us: int) -> None:
         """Go on with the curve, from where it is now."""
-        self._rouse(time_us)
         self.is_capped = False
         self._follow(time_us)
 
     def turn_to(self, curve: Curve, time_us: int, started_us: int | None = None) -> None:
         """Follow another curve from now on; its time, if it is the container's, begins now or began earlier."""
-        self._rouse(time_us)
-        if self._sleepers is not None:
-            self._sleepers.drop(self, time_us)
         self.curve = curve
         begun_us = time_us if started_us is None else started_us
         self._offset_us = begun_us if curve.clock is Clock.CONTAINER else 0
-        self._sleepers = None if curve.is_constant else _sleepers(self._gauges)
         self._follow(time_us)
-        if self._sleepers is not None:
-            self._sleepers.register(self)
 
     def hold(self, time_us: int) -> None:
         """Stay at what is held now, whatever the curve says."""
-        self._rouse(time_us)
-        if self._sleepers is not None:
-            self._sleepers.drop(self, time_us)
         self._version += 1
         self._set(time_us, self.fine(time_us), 0)
 
@@ -125,7 +100,6 @@ class Allocation(Flow):
 
         That is until the curve bends, or has fallen to it.
         """
-        self._rouse(time_us)
         self.is_capped = True
         added = (self._step if self._stepped_us == time_us else 0) + max(0, self.slope)
         held = self.fine(time_us) - min(excess << FRACTION_BITS, added, self.fine(time_us))
@@ -142,21 +116,16 @@ class Allocation(Flow):
         """Release everything."""
         self._version += 1
         self.debt = 0
-        if not self.is_asleep:
-            self._set(time_us, 0, 0)
-        if self._sleepers is not None:
-            self._sleepers.drop(self, time_us)
+        self._set(time_us, 0, 0)
 
     def take(self, time_us: int, amount: int) -> None:
         """Reclaim that many whole units."""
-        self._rouse(time_us)
         self._resume(time_us)
         self.debt += amount << FRACTION_BITS
         self._follow(time_us)
 
     def pause(self, time_us: int, pause_us: int) -> None:
         """Do not rise for a while, at most until the next bend: what the curve adds until then is reclaimed at once."""
-        self._rouse(time_us)
         end_us = self.curve.piece(time_us - self._offset_us).end_us
         if self.slope <= 0 or end_us is None:
             return
@@ -177,7 +146,6 @@ class Allocation(Flow):
 
     def shrink(self, time_us: int, lived: int, parts: int) -> None:
         """Hold only ``lived`` of ``parts`` from now on: some of the processes behind it are gone."""
-        self._rouse(time_us)
         self._lived, self._parts = lived, parts
         self._follow(time_us)
 
@@ -185,19 +153,31 @@ class Allocation(Flow):
         """Return by how much what is held has stepped up at this very time, in whole units."""
         return self._step >> FRACTION_BITS if self._stepped_us == time_us else 0
 
-    # ---- asleep --------------------------------------------------------------------------------------------------
+    # ---- at rest -------------------------------------------------------------------------------------------------
 
-    def fall_asleep(self) -> None:
-        """Bend unseen from now on. Its sums are told by the caller."""
+    def stop_following(self) -> None:
+        """Bend no more for a while: its node rests."""
         self._version += 1
-        self.is_asleep = True
 
-    def get_up(self, time_us: int, bent_us: int) -> None:
-        """Be what it would be if all bends up to ``bent_us`` had been followed. Its sums are told by the caller."""
-        self.is_asleep = False
-        self._version += 1
-        local_us = time_us - self._offset_us
-        piece = self.curve.piece(bent_us - self._offset_us)
+    def go_on(self, time_us: int, bent_us: int) -> None:
+        """Be what it would be if all bends up to ``bent_us`` had been followed.
+
+        Its sums are told, and its next bend is planned (``plan_on``), by the caller.
+        """
+        curve, offset_us = self.curve, self._offset_us
+        local_us, knots = time_us - offset_us, curve.knots
+        if curve.period_us is None and isinstance(knots, Knots) and isinstance(knots.times_us, range):
+            # As below, without making a piece: this is asked of every part of a node at once.
+            times_us, values = knots.times_us, knots.values
+            place = (bent_us - offset_us - times_us.start) // times_us.step
+            if 0 <= place < len(values) - 1:
+                start, rise = values[place], (values[place + 1] - values[place]) << FRACTION_BITS
+                slope = rise // times_us.step if rise >= 0 else -(-rise // times_us.step)
+                self.base = (start << FRACTION_BITS) + slope * (local_us - times_us[place])
+                self.slope, self.since_us = slope, time_us
+                self._next = times_us[place + 1] + offset_us, self._version
+                return
+        piece = curve.piece(bent_us - offset_us)
         slope = slope_of(piece)
         self.base, self.slope, self.since_us = _fine(piece, slope, local_us), slope, time_us
         if piece.start_us == local_us:
@@ -205,45 +185,13 @@ class Allocation(Flow):
             more = self.base - _fine(before, slope_of(before), local_us)
             if more > 0:
                 self._step, self._stepped_us = more, time_us
-        if piece.end_us is not None:
-            self._plan(piece.end_us + self._offset_us)
+        self._next = -1 if piece.end_us is None else piece.end_us + self._offset_us, self._version
 
-    def fine(self, time_us: int) -> int:
-        """Return the amount in 2⁻⁴⁰ units; asleep or not."""
-        if self.is_asleep:
-            assert self._sleepers is not None
-            return self.unseen(time_us, self._sleepers.bent_us(time_us))
-        return self.base + self.slope * (time_us - self.since_us)
-
-    def at(self, time_us: int) -> int:
-        """Return the amount in whole units, rounded down; asleep or not."""
-        return self.fine(time_us) >> FRACTION_BITS
-
-    def unseen(self, time_us: int, bent_us: int) -> int:
-        """Return what it holds while it is asleep, in 2⁻⁴⁰ units."""
-        offset_us, curve = self._offset_us, self.curve
-        knots = curve.knots
-        if curve.period_us is None and isinstance(knots, Knots) and isinstance(knots.times_us, range):
-            # As below, without making a piece: this is asked of every part of a node at once.
-            times_us, values = knots.times_us, knots.values
-            place = (bent_us - offset_us - times_us.start) // times_us.step
-            if 0 <= place < len(values) - 1:
-                start, end, span_us = values[place], values[place + 1], times_us.step
-                rise = end - start
-                slope = (rise << FRACTION_BITS) // span_us if rise >= 0 else -((-rise << FRACTION_BITS) // span_us)
-                return (start << FRACTION_BITS) + slope * (time_us - offset_us - times_us[place])
-        piece = curve.piece(bent_us - offset_us)
-        return _fine(piece, slope_of(piece), time_us - offset_us)
-
-    def stop_sleeping(self) -> None:
-        """Hold nothing: it ends while it is asleep."""
-        self.is_asleep = False
-        self.base = self.slope = 0
-
-    def _rouse(self, time_us: int) -> None:
-        if self.is_asleep:
-            assert self._sleepers is not None
-            self._sleepers.rouse(self, time_us)
+    def plan_on(self, until_us: int = NEVER_US) -> None:
+        """Plan the next bend after ``go_on`` if it comes by then, unless something else has happened to it since."""
+        time_us, version = self._next
+        if version == self._version and 0 <= time_us <= until_us:
+            self._planner(time_us, EventPriority.DEMAND, self._bend)
 
     # ---- how it follows ------------------------------------------------------------------------------------------
 
@@ -307,14 +255,7 @@ class Allocation(Flow):
         self.base, self.slope, self.since_us = amount, slope, time_us
         if more or steeper:
             for gauge in self._gauges:
-                gauge.change(time_us, more, steeper, self.is_covered)
-
-
-def _sleepers(gauges: Iterable[Gauge]) -> Sleepers | None:
-    for gauge in gauges:
-        if gauge.sleepers is not None:
-            return gauge.sleepers
-    return None
+                gauge.change(time_us, more, steeper)
 
 
 def _fine(piece: Piece, slope: int, time_us: int) -> int:

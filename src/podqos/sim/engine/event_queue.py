@@ -54,6 +54,7 @@ class EventQueue:
         "node",
         "now_us",
         "reached",
+        "resting",
         "until_us",
     )
 
@@ -66,6 +67,9 @@ class EventQueue:
         """Where the current event is."""
         self.reached = CLUSTER
         """The highest number of a node that had an event at the current time."""
+        self.resting: dict[int, Callable[[int, int, int], bool]] = {}
+        """By number of a node that rests: called with the time, priority and turn of an event there, to wake it and to
+        say whether the event is to happen."""
         self._heap: list[tuple[int, int, int, int, int, Action]] = []
         self._sequence = 0
         self._dropped: dict[int, int] = {}
@@ -90,9 +94,14 @@ class EventQueue:
         """Time and node of the next event."""
         return self._heap[0][:2] if self._heap else None
 
+    @property
+    def next_priority(self) -> EventPriority:
+        """What kind of event comes next."""
+        return EventPriority(self._heap[0][2])
+
     def step(self) -> None:
         """Run the next event."""
-        time_us, node, _, _, sequence, action = heappop(self._heap)
+        time_us, node, priority, turn, sequence, action = heappop(self._heap)
         if time_us != self.now_us:
             self.now_us, self.reached, self._at_once = time_us, node, 0
         else:
@@ -105,14 +114,6 @@ class EventQueue:
         assert self._at_once < MOST_AT_ONCE, f"time stands still at {time_us} µs"
         self.done += 1
         self.node = node
-        if not self._dropped or sequence > self._dropped.get(node, 0):
+        is_dropped = bool(self._dropped) and sequence <= self._dropped.get(node, 0)
+        if not is_dropped and (node not in self.resting or self.resting[node](time_us, priority, turn)):
             action(time_us)
-
-    def take_over(self, other: EventQueue, step: Callable[[], None]) -> None:
-        """Take over the events of another queue: run those that are due by now with ``step``, plan the rest here."""
-        while other.next is not None and other.next <= (self.now_us, self.reached):
-            step()
-        self.done += other.done
-        for time_us, node, priority, turn, sequence, action in sorted(other._heap):
-            if sequence > other._dropped.get(node, 0):
-                self.plan(time_us, node, EventPriority(priority), action, turn)

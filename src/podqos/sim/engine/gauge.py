@@ -47,74 +47,26 @@ class Flow:
         return (self.base + self.slope * (time_us - self.since_us)) >> FRACTION_BITS
 
 
-class Sleepers(Protocol):
-    """The parts of a node's sums that are asleep: their bends are not followed one by one (``columns``)."""
-
-    until_us: int
-    """The end of the run."""
-
-    def bent_us(self, now_us: int) -> int:
-        """Return up to when bends count as followed at this point of the run."""
-
-    def register(self, part: Flow) -> None:
-        """Take note of a part that bends."""
-
-    def drop(self, part: Flow, now_us: int) -> None:
-        """Forget a part that ends or bends no more."""
-
-    def rouse(self, part: Flow, now_us: int) -> None:
-        """Wake one part."""
-
-    def wake(self, now_us: int) -> None:
-        """Wake all parts."""
-
-
 class Gauge(Flow):
-    """A sum of flows that knows when it crosses its marks.
+    """A sum of flows that knows when it crosses its marks."""
 
-    Parts that are asleep are missing from its amount; whoever needs it wakes them first.
-    """
-
-    __slots__ = ("headroom", "marks", "sleepers")
+    __slots__ = ("marks",)
 
     def __init__(self) -> None:
         super().__init__()
         self.marks: list[GaugeMark] = []
-        self.sleepers: Sleepers | None = None
-        """Where its parts can sleep."""
-        self.headroom: int | None = None
-        """While parts are asleep: by how much the others can grow until nothing is certain any more. Else None."""
 
-    def change(self, time_us: int, amount: int, slope: int, is_covered: bool = False) -> None:
-        """Add to the amount and to the slope, both in 2⁻⁴⁰ units. What is covered does not count as growth."""
+    def change(self, time_us: int, amount: int, slope: int) -> None:
+        """Add to the amount and to the slope, both in 2⁻⁴⁰ units."""
         passed_us = time_us - self.since_us
         if passed_us:
             self.base += self.slope * passed_us
             self.since_us = time_us
         self.base += amount
         self.slope += slope
-        if self.headroom is not None:
-            if not is_covered:
-                assert self.sleepers is not None
-                self.uncover(time_us, amount + max(0, slope) * (self.sleepers.until_us - time_us))
-            return
         for mark in self.marks:
             if mark.is_armed:
                 mark.plan()
-
-    def uncover(self, now_us: int, amount: int) -> None:
-        """Take from the headroom, if parts are asleep."""
-        if self.headroom is not None:
-            assert self.sleepers is not None
-            self.headroom -= amount
-            if self.headroom <= 0:
-                self.sleepers.wake(now_us)
-
-    def rouse(self, now_us: int) -> None:
-        """Wake the parts that are asleep, so that the amount is known."""
-        if self.headroom is not None:
-            assert self.sleepers is not None
-            self.sleepers.wake(now_us)
 
 
 class GaugeMark:
@@ -144,7 +96,6 @@ class GaugeMark:
 
     def arm(self, now_us: int) -> None:
         """Wait for the gauge to reach the level; if it is there already, the action runs now."""
-        self._gauge.rouse(now_us)
         self.is_armed = True
         self._gauge.change(now_us, 0, 0)
 
@@ -176,11 +127,9 @@ class GaugeMark:
         amount = self._gauge.fine(time_us)
         return amount >= self.level if self.is_rising else amount < self.level
 
-    def due_us(self, slope: int, now_us: int) -> int:
-        """Return when the gauge, constant so far, would get here if it rose like that from now on."""
-        if not self.is_rising:
-            return NEVER_US
-        return now_us + max(0, -(-(self.level - self._gauge.fine(now_us)) // slope))
+    def forget(self) -> None:
+        """Plan anew, because the event that was planned did not happen."""
+        self._queued_us = NEVER_US
 
     def plan(self) -> None:
         """Plan the event for when the gauge gets there, unless an earlier one will check anyway."""
@@ -210,7 +159,7 @@ class GaugeMark:
         if time_us != self._queued_us:
             return  # an earlier look has taken the place of this one
         self._queued_us = NEVER_US
-        if not self.is_armed or self._gauge.headroom is not None:
+        if not self.is_armed:
             return
         if self.is_reached(time_us):
             self.is_armed = False

@@ -32,7 +32,6 @@ class Alarms:
 
     def look(self, now_us: int) -> None:
         """Clear the alarm after a pass if no threshold is met any more."""
-        self._node.rouse()
         if any(mark.is_reached(now_us) for mark, _ in self.marks):
             self._raised_us = now_us
         self.are_raised = now_us - self._raised_us <= self._node.settings.spec.statistics_age_us

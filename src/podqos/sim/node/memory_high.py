@@ -15,8 +15,7 @@ from podqos.kernel.high_growth import is_slowest, unhindered_bytes, usage_after_
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.engine.event_queue import NEVER_US, EventPriority
-from podqos.sim.node.memory_group import MemoryGroup
-from podqos.sim.node.pods import SimContainer
+from podqos.sim.node.pods import MemoryGroup, SimContainer
 from podqos.sim.node.resources import NodeResources
 
 _STEP_US = SECOND_US
@@ -53,7 +52,6 @@ class HighThrottling:
         assert gauge is not None
         if anon is None or high is None:
             return
-        gauge.rouse(now_us)
         usage, held = gauge.at(now_us), anon.at(now_us)
         step_us = min(_SLOW_STEP_US if is_slowest(usage, high) else _STEP_US, _until_bend_us(container, now_us))
         allowed = held + usage_after_bytes(usage, high, step_us) - usage

@@ -10,44 +10,38 @@ story that the kubelet looked, and came too late. A container at its own limit h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.agent.agent import is_idle
-from podqos.agent.commands import Command
+from podqos.agent.agent import is_idle, is_memory_short
 from podqos.agent.driver import Driver
-from podqos.agent.events import (
+from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.port import (
+    Command,
     ContainerExited,
     Event,
     MemoryNotified,
     ReadinessChanged,
     Woken,
 )
-from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.memory import is_memory_short
 from podqos.agent.reasons import Because, NothingToDo, OOMKill, OOMLevel, ThresholdFigures, WouldEvict
 from podqos.agent.state import AgentState, Resting
-from podqos.eviction.commands import CleanUpNode
-from podqos.eviction.observation import observe
-from podqos.eviction.ranking import Ranking
-from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
+from podqos.eviction.manager import CleanUpNode
+from podqos.eviction.ranking import Ranking, rank
+from podqos.eviction.signals import SIGNALS, NodeCondition, Signal, observe
 from podqos.model.pod import Pod
-from podqos.model.quantity import Quantity
-from podqos.model.stats import Summary
-from podqos.sim.engine.allocation import Allocation
+from podqos.model.stats import MemoryStats, PodStats, Summary
 from podqos.sim.engine.event_queue import CLUSTER, LAST_TURN, NEVER_US, Action, EventPriority, EventQueue
-from podqos.sim.engine.gauge import Gauge, Sleepers
 from podqos.sim.node.alarms import Alarms
-from podqos.sim.node.memory_group import MemoryGroup
-from podqos.sim.node.oom_kill import cuts
-from podqos.sim.node.pods import DemandOf, SimContainer, SimPod
+from podqos.sim.node.pods import DemandOf, SimContainer
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.world import NodeWorld
-from podqos.sim.node.would_evict import NOTHING_DENIED, MemoryRequests, place_of, would_evict
 from podqos.sim.scenario.scenario import LOOP_INTERVAL_US, Options
+
+if TYPE_CHECKING:
+    from podqos.sim.node.resting import Rest
 
 _OWN_LIMITS = frozenset({OOMLevel.CONTAINER, OOMLevel.POD})
 """At a limit of the pod's own there is nothing that the kubelet could have seen."""
@@ -55,45 +49,14 @@ _OWN_LIMITS = frozenset({OOMLevel.CONTAINER, OOMLevel.POD})
 _OF_PASSES = frozenset({Kind.OBSERVED, Kind.CONDITION_CHANGED, Kind.RECLAIMED, Kind.EVICTED, Kind.WOULD_EVICT})
 
 
-class ColumnSleepers(Sleepers, Protocol):
-    """Where the parts of a node's sums sleep (``engine.columns``)."""
-
-    @property
-    def wake_us(self) -> int | None:
-        """When some wake next."""
-
-    @property
-    def are_tired(self) -> bool:
-        """Whether there are some that could sleep and do not."""
-
-    def sleep(self, now_us: int) -> bool:
-        """Put all to sleep that can be, if that pays; return whether any sleep."""
-
-    def wake_due(self, now_us: int) -> None:
-        """Wake the parts of the sums that could reach a mark next."""
-
-    def in_view(self, whole: Gauge, now_us: int) -> AbstractContextManager[None]:
-        """Let a sum and all with the same parts be complete for a look, without waking anything."""
-
-    def next_us(self, now_us: int) -> int:
-        """Return when to try again."""
-
-    @property
-    def asleep(self) -> tuple[Allocation, ...]:
-        """Those whose amounts are missing from their sums."""
-
-    def extent(self, gauge: Gauge, from_us: int, until_us: int) -> tuple[int, int, int, int] | None:
-        """Return when those asleep are at their most and least within two times, and how much that is about."""
-
-
-MakeColumns = Callable[[Callable[[int], int], Callable[[int], None]], ColumnSleepers]
-"""Makes them; called with when bends count as followed, and with whom to tell that they woke."""
+MakeRest = Callable[["SimNode"], "Rest"]
+"""Lets a node rest."""
 
 
 class Outside(Protocol):
     """What a node knows of the cluster."""
 
-    requests: MemoryRequests
+    queue: EventQueue
 
     def write(self, entry: Entry) -> None:
         """Write an entry into the journal."""
@@ -137,7 +100,7 @@ class SimNode:
         queue: EventQueue,
         outside: Outside,
         *,
-        columns: MakeColumns | None = None,
+        rest: MakeRest | None = None,
     ) -> None:
         self.index = identity.index
         self.name = name = identity.name
@@ -165,13 +128,12 @@ class SimNode:
         """Whether the current pass has found or done something."""
         self._ended: list[ContainerExited] = []
         self._wake_us = NEVER_US
-        self._rests_us = NEVER_US
-        self._gets_up_us = NEVER_US
-        self._columns = None if columns is None else columns(self._bent_us, self._woke)
+        self._rest: Rest | None = None
         self.world = NodeWorld(name, settings, options, self)
         self.driver = Driver(replace(settings.agent, node=name), self, self._write_of_agent)
         self.driver.start(self.now_us, self.now_us + identity.loop_phase_us)
         self.alarms = Alarms(self.world)
+        self._rest = None if rest is None else rest(self)
         self._plan_wake()
 
     # ---- what the agent sees: the world, with figures as old as they are --------------------------------------------
@@ -210,16 +172,6 @@ class SimNode:
         return self._outside.images_ready_us(self.name)
 
     @property
-    def sleepers(self) -> Sleepers | None:
-        """Where the parts of its sums sleep while nothing happens."""
-        return self._columns
-
-    @property
-    def columns(self) -> ColumnSleepers | None:
-        """The same, as far as it is of interest for notes."""
-        return self._columns
-
-    @property
     def state(self) -> AgentState:
         """What the agent remembers."""
         return self.driver.state
@@ -231,6 +183,7 @@ class SimNode:
 
     def report(self, event: Event) -> None:
         """Deliver an event to the agent."""
+        self.wake()
         if not self.is_lost:
             self.driver.deliver(self.now_us, event)
             self._plan_wake()
@@ -277,10 +230,6 @@ class SimNode:
         """Return what a pod wants."""
         return self._outside.demand_of(pod)
 
-    def memory_request(self, pod: Pod) -> Quantity:
-        """Return the request that usage is compared with when pods are ranked."""
-        return self._outside.requests.of(pod)
-
     def left(self, pod: Pod, *, rejected: bool = False) -> None:
         """Take note that a pod no longer runs, or never did."""
         self._outside.left(self, pod, rejected=rejected)
@@ -291,6 +240,7 @@ class SimNode:
 
     def lost(self, now_us: int) -> None:
         """Lose the machine."""
+        self.wake()
         if not self.is_lost:
             self.lost_us = now_us
             self.world.cpu.close(now_us)
@@ -304,41 +254,35 @@ class SimNode:
         state = self.driver.state
         return is_idle(state) and not (state.restarts or state.manager.conditions or self.alarms.are_raised)
 
-    def would_evict(self, at_us: int | None = None, *, denied: Mapping[str, int] = NOTHING_DENIED) -> WouldEvict | None:
-        """Return which pod the kubelet would evict for memory if it looked now, or at another time.
+    def would_evict(self, denied: Mapping[str, int]) -> WouldEvict | None:
+        """Return which pod the kubelet would evict for memory if it looked now.
 
         ``denied`` is what containers, by path, ask for at this moment and do not get: no usage includes it.
         """
-        with self._in_view():
-            return self._would_evict(self.now_us if at_us is None else at_us, denied)
-
-    def eviction_place(self, group: MemoryGroup, pod: SimPod) -> int | None:
-        """Return a pod's place among those the kubelet could evict for memory now; ``group`` is out of memory."""
-        denied = cuts(self.world.memory.members(group), group, self.now_us)
-        with self._in_view():
-            return place_of(pod, self.world.pods.values(), self.now_us, self._ranking(), denied)
-
-    def _in_view(self) -> AbstractContextManager[None]:
-        """Let usage be complete, what sleeps included."""
-        columns = self._columns
-        return nullcontext() if columns is None else columns.in_view(self.world.working_set, self.now_us)
-
-    def _ranking(self) -> Ranking:
-        eviction = self.settings.agent.eviction
-        return Ranking(Signal.MEMORY, eviction.layout, eviction.policy, profile=eviction.profile)
-
-    def _would_evict(self, now_us: int, denied: Mapping[str, int]) -> WouldEvict | None:
-        eviction, ranking = self.settings.agent.eviction, self._ranking()
-        pods = self.world.pods.values()
-        signals = self.world.memory_signals()
-        if not denied:
-            is_short = is_memory_short(eviction.thresholds, signals)
-            return would_evict(pods, now_us, ranking, threshold_met=is_short)
+        now_us, eviction = self.now_us, self.settings.agent.eviction
+        pods = [pod for pod in self.world.pods.values() if not pod.is_gone]
+        lacking = {pod.uid: sum(denied.get(container.path, 0) for container in pod.running) for pod in pods}
+        left = self.world.memory_signals()
+        used = {pod.uid: pod.working_set_bytes(now_us) - lacking[pod.uid] for pod in pods}
+        stats = {uid: PodStats(memory=MemoryStats(working_set_bytes=size_bytes)) for uid, size_bytes in used.items()}
+        ranking = Ranking(Signal.MEMORY, eviction.layout, eviction.policy, profile=eviction.profile)
+        ranked = rank((pod.pod for pod in pods), stats, ranking)
+        first = next((place for place, entry in enumerate(ranked) if entry.spared is None), None)
+        if first is None:
+            return None
         total = sum(denied.values())
-        signals = {signal: replace(left, available=left.available + total) for signal, left in signals.items()}
-        by_pod = {pod.uid: sum(denied.get(container.path, 0) for container in pod.running) for pod in pods}
-        is_short = is_memory_short(eviction.thresholds, signals)
-        return would_evict(pods, now_us, ranking, threshold_met=is_short, denied=by_pod)
+        signals = {signal: replace(seen, available=seen.available + total) for signal, seen in left.items()}
+        entry, following = ranked[first], ranked[first + 1] if first + 1 < len(ranked) else None
+        return WouldEvict(
+            pod=entry.pod.key,
+            usage=entry.usage,
+            request=entry.request.value,
+            over_request=entry.over_request,
+            priority=entry.priority,
+            next_pod=None if following is None else following.pod.key,
+            before_next_by=entry.before_next_by,
+            threshold_met=is_memory_short(eviction.thresholds, signals),
+        )
 
     # ---- when the agent is woken -------------------------------------------------------------------------------------
 
@@ -384,56 +328,32 @@ class SimNode:
             due_us = NEVER_US
         if self._age_us and due_us != NEVER_US:
             self._plan_samples(due_us)
-        if may_skip and self._columns is not None and self._columns.are_tired:
-            self._plan_rest(self.now_us)
+        if may_skip and self._rest is not None:
+            self._rest.plan(self.now_us)
         if state.wake_besides_us is not None:
             due_us = min(due_us, state.wake_besides_us)
         if due_us < self._wake_us:
             self._wake_us = due_us
             self.plan(due_us, EventPriority.KUBELET, self._woken)
 
-    # ---- asleep --------------------------------------------------------------------------------------------------
+    # ---- at rest -------------------------------------------------------------------------------------------------
 
-    def _plan_rest(self, time_us: int) -> None:
-        """Try to sleep after all other events of a moment."""
-        if time_us < self._rests_us:
-            self._rests_us = time_us
-            self.plan(time_us, EventPriority.REST, self._rest)
+    @property
+    def may_rest(self) -> bool:
+        """Whether neither the agent nor the kernel has anything to do, and nobody is short of CPU."""
+        return self._may_skip() and not self.world.cpu.is_followed
 
-    def _rest(self, now_us: int) -> None:
-        """Stop following bends until the next that could matter, while the agent and the kernel have nothing to do."""
-        columns = self._columns
-        if now_us != self._rests_us or columns is None:
-            return
-        self._rests_us = NEVER_US
-        if not self._may_skip():
-            return
-        if self.world.cpu.is_followed or not columns.sleep(now_us) or columns.are_tired:
-            self._plan_rest(columns.next_us(now_us))
-        self._plan_wake_up()
+    def wake(self) -> None:
+        """Follow the bends of its curves again; what concerns the cluster comes before a node's own."""
+        if self._rest is not None and self._rest.is_resting:
+            queue = self.queue
+            is_before = queue.node == CLUSTER and queue.reached < self.index
+            self._rest.wake(queue.now_us, queue.now_us - is_before)
 
-    def _plan_wake_up(self) -> None:
-        wake_us = None if self._columns is None else self._columns.wake_us
-        if wake_us is not None and wake_us < self._gets_up_us:
-            self._gets_up_us = max(wake_us, self.now_us)
-            self.plan(self._gets_up_us, EventPriority.DEMAND, self._wake_up)
-
-    def _wake_up(self, now_us: int) -> None:
-        """Wake what is due. What it was planned for may have ended since: then the next is still to be planned."""
-        if now_us != self._gets_up_us or self._columns is None:
-            return
-        self._gets_up_us = NEVER_US
-        self._columns.wake_due(now_us)
-        self._plan_wake_up()
-
-    def _woke(self, now_us: int) -> None:
-        assert self._columns is not None
-        self._plan_rest(self._columns.next_us(now_us))
-
-    def _bent_us(self, now_us: int) -> int:
-        """Return up to when bends would have been followed: what concerns the cluster comes before a node's own."""
-        queue = self.queue
-        return now_us - 1 if queue.node == CLUSTER and queue.reached < self.index else now_us
+    def close(self) -> None:
+        """End its accounts, at the end of a run."""
+        self.wake()
+        self.world.cpu.close(self.queue.until_us)
 
     def _plan_samples(self, due_us: int) -> None:
         """Take the figures of the next pass when they have to be, and of those after it where that comes before it."""

@@ -1,18 +1,19 @@
-"""What a node's world needs from its node: a clock, answers to questions, and a receiver of events."""
+"""What a node's world needs from its node: a clock, answers to questions, and a receiver of events.
+
+The seam between the two: a node has a world, and its world knows no more of it than this.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Protocol
 
-from podqos.agent.events import Event
 from podqos.agent.journal import Kind
+from podqos.agent.port import Event
 from podqos.agent.reasons import Because, WouldEvict
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
-from podqos.model.quantity import Quantity
 from podqos.sim.engine.event_queue import LAST_TURN, Action, EventPriority
-from podqos.sim.engine.gauge import Sleepers
 from podqos.sim.node.pods import DemandOf, SimContainer
 
 
@@ -27,20 +28,13 @@ class WorldOwner(Protocol):
     def images_ready_us(self) -> dict[str, int]:
         """By image: when the machine has it, or will have it."""
 
-    @property
-    def sleepers(self) -> Sleepers | None:
-        """Where the parts of its sums sleep while nothing happens; None where they do not."""
-
     def plan(self, time_us: int, priority: EventPriority, action: Action, turn: int = LAST_TURN) -> None:
         """Plan an action."""
 
     def demand_of(self, pod: Pod) -> DemandOf:
         """Return what a pod wants."""
 
-    def memory_request(self, pod: Pod) -> Quantity:
-        """Return the request that usage is compared with when pods are ranked."""
-
-    def would_evict(self, *, denied: Mapping[str, int]) -> WouldEvict | None:
+    def would_evict(self, denied: Mapping[str, int]) -> WouldEvict | None:
         """Return which pod the kubelet would evict now; containers, by path, do not get what is denied to them."""
 
     def report(self, event: Event) -> None:

@@ -1,24 +1,57 @@
-"""The pods and containers that run on a simulated node, and what each of them holds."""
+"""Pods and containers that run on a simulated node, and the cgroups that their memory is charged to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from podqos.agent.commands import ContainerPlan
+from podqos.agent.port import ContainerPlan
 from podqos.agent.reasons import OOMLevel
 from podqos.agent.shutdown import Shutdown
 from podqos.kernel.build import PAGE_BYTES
+from podqos.kernel.memcg import MemcgSettings
 from podqos.kernel.oom import Process
 from podqos.model.pod import Pod
-from podqos.model.quantity import NANOS
 from podqos.qos.cgroup_paths import UNKNOWN_ID
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Clock
-from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
-from podqos.sim.node.memory_group import MemoryGroup
-from podqos.sim.node.supply import Supply
-from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.services.pod_service import PodService
+from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, GaugeMark
+from podqos.sim.node.disks import Supply
+from podqos.sim.scenario.scenario import ContainerDemand
+from podqos.sim.services.queueing import PodService
+
+
+class MemoryGroup:
+    """One cgroup, or the machine."""
+
+    __slots__ = ("gauge", "high_mark", "level", "limit_bytes", "mark", "parent", "path", "settings", "wanted_bytes")
+
+    def __init__(self, path: str, level: OOMLevel, parent: MemoryGroup | None) -> None:
+        self.path = path
+        self.level = level
+        self.parent = parent
+        self.settings = MemcgSettings()
+        self.limit_bytes: int | None = None
+        self.wanted_bytes: int | None = None
+        """The limit that the kernel refused because more was in use."""
+        self.gauge: Gauge | None = None
+        """All that is charged to it; none where there is no limit to watch."""
+        self.mark: GaugeMark | None = None
+        self.high_mark: GaugeMark | None = None
+        """At ``memory.high``, if a container has one."""
+
+    def chain(self) -> Iterator[MemoryGroup]:
+        """Yield the cgroup and those above it."""
+        group: MemoryGroup | None = self
+        while group is not None:
+            yield group
+            group = group.parent
+
+    def excess_bytes(self, time_us: int) -> int:
+        """Return by how much it is over its limit; below zero is what it has left."""
+        assert self.gauge is not None
+        assert self.limit_bytes is not None
+        return self.gauge.at(time_us) - self.limit_bytes
+
 
 LocalLimits = Mapping[tuple[str, str], tuple[Gauge, ...]]
 """By container and part (``rootfs``, ``logs``, ``volume/name``): the limited sums that its bytes count for."""
@@ -133,6 +166,13 @@ class SimContainer:
         for index in range(count):
             yield Process(pid + index, path, whole + (index >= count - rest), swapped, 0, adj, self.name)
 
+    def worst_process(self, time_us: int, cut_bytes: int = 0) -> Process:
+        """Return the last of them: it holds the most, by a page, and of equals the kernel takes the youngest."""
+        count = self.process_count(time_us)
+        pages = -(-(max(0, self.anon_bytes(time_us) - cut_bytes) // PAGE_BYTES) // count)
+        swapped = self.swap_bytes() // PAGE_BYTES // count
+        return Process(self.first_pid + count - 1, self.path, pages, swapped, 0, self.plan.oom_score_adj, self.name)
+
 
 class SimPod:
     """A pod whose sandbox is there."""
@@ -144,32 +184,22 @@ class SimPod:
         "ended_us",
         "ends_us",
         "group",
-        "is_critical",
         "is_gone",
         "kept",
         "key",
         "local_limits",
-        "over_request_fine",
         "pids",
         "pod",
-        "priority",
-        "request_nanos",
         "shutdown",
         "tmpfs",
         "uid",
         "working_set",
     )
 
-    def __init__(self, pod: Pod, group: MemoryGroup, demand_of: DemandOf, request_nanos: int = 0) -> None:
+    def __init__(self, pod: Pod, group: MemoryGroup, demand_of: DemandOf) -> None:
         self.pod = pod
         self.uid = pod.metadata.uid
         self.key = pod.key
-        self.priority = pod.spec.priority or 0
-        self.is_critical = pod.is_critical
-        self.request_nanos = request_nanos
-        """Of memory, as eviction holds usage against it."""
-        self.over_request_fine = (request_nanos // NANOS + 1) << FRACTION_BITS
-        """The least working set that is more than that, in the units of gauges."""
         self.group = group
         """Of its cgroup; the machine's where it has none."""
         self.demand_of = demand_of

@@ -6,22 +6,22 @@ kubelet in ``statistics``; what the agent asks for is carried out in ``world``.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from podqos.agent.journal import Kind
 from podqos.agent.reasons import CPUThrottled, LimitReached, OOMLevel
-from podqos.eviction.observation import SignalObservation
-from podqos.eviction.signals import Signal
+from podqos.eviction.signals import Signal, SignalObservation
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.gauge import Gauge
-from podqos.sim.node.disks import Disks
-from podqos.sim.node.memory_group import MemoryGroup
-from podqos.sim.node.node_memory import NodeMemory, OutOfMemory
-from podqos.sim.node.owner import WorldOwner
-from podqos.sim.node.pods import SimContainer, SimPod
-from podqos.sim.node.probe_answers import ProbeAnswers
-from podqos.sim.node.probing import NodeProber
+from podqos.sim.node.cpu import NodeCpu
+from podqos.sim.node.disks import BYTES, INODES, PIDS, Disks, Supply, Taker
+from podqos.sim.node.memory import NodeMemory, OutOfMemory
+from podqos.sim.node.pods import MemoryGroup, SimContainer, SimPod
+from podqos.sim.node.probes import NodeProber, ProbeAnswers
 from podqos.sim.node.settings import SimNodeSettings
-from podqos.sim.node.supply import BYTES, INODES, PIDS, Supply, Taker
-from podqos.sim.node.throttling import NodeCpu
+
+if TYPE_CHECKING:
+    from podqos.sim.node.owner import WorldOwner
 
 Gauges = dict[Signal, tuple[Gauge, int]]
 """By signal: what is in use, and how much there is."""
@@ -51,18 +51,11 @@ class NodeResources:
         """What the kubelet counts, of the whole machine."""
         self.pods_working_set = Gauge()
         self.next_pid = 1000
-        for gauge in (self.memory.usage, self.cpu.wanted, self.pids.gauge, *self.disks.gauges()):
-            gauge.sleepers = owner.sleepers
         self.pid_limits: dict[str, Supply] = {}
         """By path of the cgroup that sets them."""
 
     def _now_us(self) -> int:
         return self.owner.now_us
-
-    def rouse(self) -> None:
-        """Wake what is asleep, so that all amounts are known."""
-        if self.owner.sleepers is not None:
-            self.owner.sleepers.wake(self.owner.now_us)
 
     @property
     def kubepods(self) -> MemoryGroup | None:

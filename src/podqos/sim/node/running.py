@@ -17,11 +17,10 @@ from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import ZERO, Clock, Curve, above, below, constant
 from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import Gauge
-from podqos.sim.node.memory_group import MemoryGroup
-from podqos.sim.node.pods import SimContainer, SimPod
+from podqos.sim.node.disks import BYTES, INODES, Supply, Taker
+from podqos.sim.node.pods import MemoryGroup, SimContainer, SimPod
 from podqos.sim.node.resources import NodeResources
-from podqos.sim.node.supply import BYTES, INODES, Supply, Taker
-from podqos.sim.scenario.demand import SystemDemand
+from podqos.sim.scenario.scenario import SystemDemand
 
 
 def begin(world: NodeResources, container: SimContainer, now_us: int) -> None:

@@ -20,9 +20,9 @@ from podqos.model.stats import (
     SwapStats,
     VolumeStats,
 )
+from podqos.sim.node.disks import BYTES, INODES
 from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.resources import NodeResources
-from podqos.sim.node.supply import BYTES, INODES
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EMPTY = FsStats(used_bytes=0, inodes_used=0)

@@ -8,16 +8,24 @@ learns of things.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from podqos.agent.commands import (
+from podqos.agent.journal import Kind
+from podqos.agent.port import (
     Command,
+    ContainerExited,
     ContainerPlan,
+    ContainerStarted,
     CreateCgroup,
+    Event,
     FailPod,
     HoldPod,
     KillContainer,
+    PodCleanedUp,
+    PodStarted,
+    PodStopped,
     PreemptPod,
     RejectPod,
     RemoveCgroup,
@@ -28,18 +36,9 @@ from podqos.agent.commands import (
     UpdateCgroup,
     WatchMemory,
 )
-from podqos.agent.events import (
-    ContainerExited,
-    ContainerStarted,
-    Event,
-    PodCleanedUp,
-    PodStarted,
-    PodStopped,
-)
-from podqos.agent.journal import Kind
 from podqos.agent.reasons import OOMLevel
 from podqos.agent.shutdown import Shutdown, hooks_of, pod_grace_seconds
-from podqos.eviction.commands import CleanUpNode, EvictPod
+from podqos.eviction.manager import CleanUpNode, EvictPod
 from podqos.eviction.signals import Signal
 from podqos.model.pod import Pod
 from podqos.model.resources import MEMORY
@@ -47,13 +46,10 @@ from podqos.model.stats import Summary
 from podqos.qos.cgroup import Cgroup, Level
 from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import GaugeMark
-from podqos.sim.node.local_limits import local_limits
-from podqos.sim.node.memory_group import MemoryGroup
+from podqos.sim.node.disks import BYTES, PIDS, Supply, local_limits
+from podqos.sim.node.memory import GaugeSource, MemoryWatch, cuts, next_kill, unwritten
 from podqos.sim.node.memory_high import HighThrottling
-from podqos.sim.node.memory_watch import GaugeSource, MemoryWatch
-from podqos.sim.node.oom_kill import cuts, next_kill, unwritten
-from podqos.sim.node.owner import WorldOwner
-from podqos.sim.node.pods import SimContainer, SimPod, container_path
+from podqos.sim.node.pods import MemoryGroup, SimContainer, SimPod, container_path
 from podqos.sim.node.resources import NodeResources
 from podqos.sim.node.running import (
     begin,
@@ -67,8 +63,10 @@ from podqos.sim.node.running import (
 )
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.statistics import summary
-from podqos.sim.node.supply import BYTES, PIDS, Supply
 from podqos.sim.scenario.scenario import Options
+
+if TYPE_CHECKING:
+    from podqos.sim.node.owner import WorldOwner
 
 _LEVELS = {Level.NODE: OOMLevel.KUBEPODS, Level.QOS: OOMLevel.CLASS, Level.POD: OOMLevel.POD}
 KILLED_CODE = 137
@@ -95,7 +93,6 @@ class NodeWorld(NodeResources):
 
     def summary(self, *, is_urgent: bool = False) -> Summary:  # noqa: ARG002 - no figure takes time
         """Return the current figures."""
-        self.rouse()
         return summary(self, self.owner.now_us)
 
     def carry_out(self, command: Command) -> Sequence[Event]:
@@ -145,10 +142,9 @@ class NodeWorld(NodeResources):
         pod = command.pod
         path = command.sandbox.path
         parent = None if path is None else self.memory.groups.get(path.rpartition("/")[0])
-        demand_of, request = self.owner.demand_of(pod), self.owner.memory_request(pod)
         if parent is None or parent.level is not OOMLevel.POD:
             parent = self.memory.root
-        made = SimPod(pod, parent, demand_of, request.nanos)
+        made = SimPod(pod, parent, self.owner.demand_of(pod))
         chain = [group.path for group in made.group.chain()]
         made.pids = (self.pids, *(self.pid_limits[path] for path in chain if path in self.pid_limits))
         made.local_limits = local_limits(
@@ -375,7 +371,7 @@ class NodeWorld(NodeResources):
         """Kill until a cgroup, or the machine, is within its limit."""
         while group.excess_bytes(now_us) > 0:
             denied = cuts(self.memory.members(group), group, now_us)
-            killed = next_kill(self.memory, group, now_us, self.owner.would_evict(denied=denied))
+            killed = next_kill(self.memory, group, now_us, self.owner.would_evict(denied))
             if killed is None:
                 if group.parent is None:
                     self.owner.lost(now_us)
@@ -394,7 +390,6 @@ class NodeWorld(NodeResources):
                 lose_process(container, now_us)
 
     def _watch_memory(self, asked: WatchMemory) -> None:
-        self.rouse()
         usage, kubepods = {Signal.MEMORY: self.memory.usage}, self.kubepods
         if kubepods is not None and kubepods.gauge is not None:
             usage[Signal.ALLOCATABLE_MEMORY] = kubepods.gauge

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from podqos.manifest.times import date_text
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.time_units import SECOND_US
-from podqos.sim.scenario.demand import IDLE, ContainerDemand
-from podqos.sim.scenario.scenario import DEFAULT_START_US, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import DEFAULT_START_US, IDLE, ContainerDemand, Scenario, ScenarioWorkload
 
 _MOST_NAMED = 3
 

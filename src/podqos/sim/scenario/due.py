@@ -1,14 +1,34 @@
-"""Whether the schedule of a CronJob comes up during a run."""
+"""Whether the schedule of a CronJob comes up during a run, in its time zone."""
 
 from __future__ import annotations
 
-from podqos.controllers.cron_jobs import NEXT_SCHEDULE_DELTA_US, Clock
+from datetime import UTC, datetime
+
+from podqos.controllers.jobs import NEXT_SCHEDULE_DELTA_US, Clock
 from podqos.errors import InputError
-from podqos.model.cron_schedule import parse_schedule, utc
+from podqos.model.cron_schedule import Zone, parse_schedule, utc
 from podqos.model.jobs import CronJobSpec
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.scenario import ScenarioWorkload
-from podqos.sim.scenario.time_zones import zone_named
+
+
+def zone_named(name: str | None) -> Zone | None:
+    """Return the offsets of a time zone: UTC without a name, None if there is no such zone."""
+    if not name:
+        return utc
+    from zoneinfo import ZoneInfo
+
+    try:
+        zone = ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return None
+
+    def offset(time: int) -> int:
+        there = datetime.fromtimestamp(time, UTC).astimezone(zone).utcoffset()
+        assert there is not None
+        return int(there.total_seconds())
+
+    return offset
 
 
 def clock_of(spec: CronJobSpec) -> Clock:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.controllers.stateful_sets import StatefulSetSpec
 from podqos.model.node import TAINT_UNREACHABLE, Node
 from podqos.model.pod import Pod, Toleration, Workload
 from podqos.model.profile import Profile
-from podqos.placement.taints import NO_EXECUTE
+from podqos.placement.node_rules import NO_EXECUTE
 from podqos.placement.workloads import DAEMON_SET, POD, made_by, pods_of
 from podqos.sim.scenario.scenario import ScenarioWorkload
 
@@ -44,11 +43,6 @@ def is_bound(workload: ScenarioWorkload) -> bool:
     return workload.kind != DAEMON_SET and (bool(workload.nodes) or workload.spread)
 
 
-def is_there_first(workload: ScenarioWorkload) -> bool:
-    """Whether its pods are on their nodes from the start, and not deleted at once."""
-    return is_bound(workload) and workload.arrives_us == 0 and workload.deleted_us != 0 and workload.cron is None
-
-
 def pod_of(workload: ScenarioWorkload, number: int) -> Pod:
     """Return one of the pods of a workload that is no DaemonSet."""
     return named(workload.pod, name_of(workload, number), owner_references=made_by(workload.kind, workload.name))
@@ -57,12 +51,7 @@ def pod_of(workload: ScenarioWorkload, number: int) -> Pod:
 def name_of(workload: ScenarioWorkload, number: int) -> str:
     """Return the name of such a pod; a single pod keeps its own."""
     alone = workload.kind == POD and workload.replicas == 1
-    return workload.name if alone else f"{workload.name}-{first_ordinal(workload) + number}"
-
-
-def first_ordinal(workload: ScenarioWorkload) -> int:
-    """Return the number in the name of its first pod."""
-    return workload.rollout.start if isinstance(workload.rollout, StatefulSetSpec) else 0
+    return workload.name if alone else f"{workload.name}-{number}"
 
 
 def daemons(workload: ScenarioWorkload, nodes: Iterable[Node], profile: Profile) -> Iterator[Pod]:
@@ -70,34 +59,6 @@ def daemons(workload: ScenarioWorkload, nodes: Iterable[Node], profile: Profile)
     pod = workload.pod
     for made in pods_of(Workload(DAEMON_SET, pod.metadata, pod), nodes, profile=profile):
         yield named(made, made.metadata.name)
-
-
-class BindingTurns(Struct, frozen=True, gc=False):
-    """The nodes that pods are bound to in turn without asking the scheduler."""
-
-    count: int
-    """How many turns a round has, over all nodes."""
-    here: Sequence[tuple[int, str]]
-    """The turns of the nodes that are simulated, and their names."""
-
-
-def places(workload: ScenarioWorkload, turns: BindingTurns, left_out: Container[str] = ()) -> Iterator[tuple[int, str]]:
-    """Yield the numbers of the pods that are bound without asking, and their nodes."""
-    here = [(turn, name) for turn, name in turns.here if name not in left_out]
-    for first in range(0, workload.replicas, turns.count):
-        yield from ((first + turn, name) for turn, name in here if first + turn < workload.replicas)
-
-
-def numbers_by_node(workload: ScenarioWorkload, turns: BindingTurns) -> Iterator[tuple[str, Sequence[int]]]:
-    """Yield the nodes that pods are bound to without asking, with the numbers of their pods."""
-    first = [(turn, name) for turn, name in turns.here if turn < workload.replicas]
-    if len({name for _, name in first}) == len(first):
-        yield from ((name, range(turn, workload.replicas, turns.count)) for turn, name in first)
-        return
-    found: dict[str, list[int]] = {}
-    for number, name in places(workload, turns):
-        found.setdefault(name, []).append(number)
-    yield from found.items()
 
 
 def replacement(pod: Pod, replica: Replica) -> Pod:
@@ -136,3 +97,13 @@ def unreachable_seconds(tolerations: tuple[Toleration, ...]) -> int | None:
         return _DEFAULT_TOLERATION_SECONDS
     limited = [toleration.toleration_seconds for toleration in matching if toleration.toleration_seconds is not None]
     return max(0, min(limited)) if limited else None
+
+
+def workload_of(pod: str, workloads: Container[str]) -> str | None:
+    """Return the workload of a pod by its name, which begins with the workload's."""
+    name = pod
+    while name not in workloads:
+        name, dash, _ = name.rpartition("-")
+        if not dash:
+            return None
+    return name

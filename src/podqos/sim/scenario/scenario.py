@@ -1,7 +1,6 @@
-"""A scenario, ready to run: nodes, workloads, events. Values only, no text and no files.
+"""What is to be run, as values: nodes, workloads and what they want, what happens at stated times.
 
-What many nodes or pods have in common exists once: ten thousand equal nodes are one ``NodeGroup``, the replicas of a
-workload share one pod and, where they behave alike, one demand. ``scenario_format`` reads scenarios from text.
+A demand is what would be used without limits. The simulation finds out how much of it is granted.
 """
 
 from __future__ import annotations
@@ -25,9 +24,160 @@ from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.service import Service
 from podqos.model.time_units import SECOND_US
-from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
-from podqos.sim.scenario.happenings import Happening
-from podqos.sim.scenario.service import ServiceDemand
+from podqos.sim.engine.curve import ZERO, Clock, Curve, constant
+
+
+class ServiceDemand(Struct, frozen=True, gc=False, kw_only=True):
+    """What the pods of a workload serve together. The CPU they want follows from it."""
+
+    requests_milli: Curve = ZERO
+    """Requests per second, in thousandths, for the whole workload."""
+    cost_us: int
+    """The CPU time of one request."""
+    workers: int
+    """How many requests a pod answers at a time."""
+    queue: int
+    """How many more wait in a pod; further ones are refused."""
+    timeout_us: int | None = None
+    """After which an answer is too late for its client; None: never."""
+
+
+ONE = constant(1)
+
+
+class VolumeDemand(Struct, frozen=True, gc=False):
+    """What is written into one volume."""
+
+    used_bytes: Curve = ZERO
+    inodes: Curve = ZERO
+
+
+class ContainerDemand(Struct, frozen=True, gc=False, kw_only=True):
+    """What one container wants. Each curve has its own clock."""
+
+    anon_bytes: Curve = ZERO
+    """Private memory, spread evenly over ``processes``."""
+    active_file_bytes: Curve = ZERO
+    """Page cache in use: counted by the kubelet, though the kernel can reclaim it."""
+    inactive_file_bytes: Curve = ZERO
+    """Page cache out of use."""
+    processes: Curve = ONE
+    """How many processes share the memory. Never less than one while the container runs."""
+    pids: Curve | None = None
+    """Processes and threads together, each of which takes a process id; None is as many as ``processes``."""
+    cpu_milli: Curve = ZERO
+    rootfs_bytes: Curve = ZERO
+    """The writable layer."""
+    rootfs_inodes: Curve = ZERO
+    logs_bytes: Curve = ZERO
+    logs_inodes: Curve = ZERO
+    volumes: Mapping[str, VolumeDemand] = {}
+    """By name of the pod's volume. A ``medium: Memory`` volume takes memory, any other emptyDir disk."""
+    exits_after_us: int | None = None
+    """How long after its start the container ends by itself; None is never."""
+    exit_code: int = 0
+    service: ServiceDemand | None = None
+    """Requests that it answers; its CPU demand follows from them."""
+    probe_cost_us: int | None = None
+    """The CPU time of the answer to a probe; None is what the model says."""
+    pre_stop_us: int | None = None
+    """How long its ``preStop`` hook takes; None is what the hook says: a ``sleep`` its seconds, others nothing."""
+    work_us: int | None = None
+    """How much CPU time it has to get until it ends by itself; None: that does not end it. A container that is started
+    again begins anew."""
+
+    def settles_us(self, start_us: int) -> int | None:
+        """Return how long after its start it no longer changes: at once if it is constant, None if it always does.
+
+        A model: that long an init container runs that does not state when it ends.
+        """
+        curves = [getattr(self, name) for name in self.__struct_fields__]
+        curves += [curve for volume in self.volumes.values() for curve in (volume.used_bytes, volume.inodes)]
+        after_us = 0
+        for curve in curves:
+            if not isinstance(curve, Curve) or curve.is_constant:
+                continue
+            if curve.period_us is not None:
+                return None
+            last_us, _ = curve.knots[-1]
+            after_us = max(after_us, last_us if curve.clock is Clock.CONTAINER else last_us - start_us)
+        return after_us
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ends by itself."""
+        return self.exits_after_us is not None or self.work_us is not None
+
+    @property
+    def pids_wanted(self) -> Curve:
+        """How many process ids it takes."""
+        return self.processes if self.pids is None else self.pids
+
+
+IDLE = ContainerDemand()
+"""One process that uses nothing."""
+
+
+class SystemDemand(Struct, frozen=True, gc=False, kw_only=True):
+    """What everything outside of pods uses: kubelet, container runtime, daemons, the kernel. Its clock is SCENARIO."""
+
+    anon_bytes: Curve = ZERO
+    """Memory that cannot be reclaimed. Its processes have the scores of system daemons and are never chosen first."""
+    active_file_bytes: Curve = ZERO
+    inactive_file_bytes: Curve = ZERO
+    cpu_milli: Curve = ZERO
+    pids: Curve = ZERO
+    nodefs_bytes: Curve = ZERO
+    nodefs_inodes: Curve = ZERO
+    imagefs_bytes: Curve = ZERO
+    """Images in use, where images have a filesystem of their own; else they are part of nodefs."""
+
+
+class NodeLost(Struct, frozen=True, gc=False, tag=True):
+    """A machine is lost, with everything that ran on it."""
+
+    at_us: int
+    node: str
+
+
+class NodeAdded(Struct, frozen=True, gc=False, tag=True):
+    """A machine joins, for the first time or again; pods that are still bound to it start anew."""
+
+    at_us: int
+    node: str
+
+
+class Cordoned(Struct, frozen=True, gc=False, tag=True):
+    """A machine takes no more pods, or takes them again."""
+
+    at_us: int
+    node: str
+    takes_pods: bool = False
+
+
+class Drained(Struct, frozen=True, gc=False, tag=True):
+    """A machine is cordoned, and its pods are evicted through the API."""
+
+    at_us: int
+    node: str
+
+
+class NodeDeleted(Struct, frozen=True, gc=False, tag=True):
+    """The Node object of a lost machine is deleted: nothing is left of its pods after a while."""
+
+    at_us: int
+    node: str
+
+
+class OutOfService(Struct, frozen=True, gc=False, tag=True):
+    """A lost machine is marked out of service: its pods are deleted, and nobody waits for a kubelet to confirm it."""
+
+    at_us: int
+    node: str
+
+
+Happening = NodeLost | NodeAdded | Cordoned | Drained | NodeDeleted | OutOfService
+
 
 LOOP_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 
@@ -185,16 +335,7 @@ class WorkloadScale(Struct, frozen=True):
     replicas: int
 
 
-class WorkloadSuspend(Struct, frozen=True):
-    """A user suspends a Job or CronJob, or resumes it."""
-
-    at_us: int
-    workload: str
-    """Its ``identity``."""
-    suspended: bool
-
-
-WorkloadChange = WorkloadRollout | WorkloadScale | WorkloadSuspend
+WorkloadChange = WorkloadRollout | WorkloadScale
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -255,9 +396,6 @@ class Scenario(Struct, frozen=True, kw_only=True):
     policy: Policy | None = None
     """How pods are ranked for eviction; None is as the Kubernetes version does."""
     options: Options = Options()
-    only: tuple[str, ...] | None = None
-    """In a shard (``sim.shards``): the nodes that are simulated, in the order of ``nodes``. There no pod may ask the
-    scheduler."""
     changes: tuple[str, ...] = ()
     """What was set to another value than the file has, as in ``phase=2s``. The description is that of the file."""
 
@@ -267,6 +405,22 @@ class Scenario(Struct, frozen=True, kw_only=True):
         return bool(self.autoscalers)
 
     @property
+    def bends(self) -> int:
+        """About how many bends of memory and CPU there are to follow: by the first demand of each workload."""
+        bends = 0
+        for workload in self.workloads:
+            for demand in workload.demands[0].values():
+                for curve in (demand.anon_bytes, demand.cpu_milli):
+                    turns = 1 if curve.period_us is None else self.duration_us // curve.period_us + 1
+                    bends += workload.replicas * (len(curve.knots) - 1) * turns
+        return bends
+
+    @property
+    def has_services(self) -> bool:
+        """Whether any workload answers requests."""
+        return any(workload.service is not None for workload in self.workloads)
+
+    @property
     def actor_names(self) -> Iterator[str]:
         """The autoscalers, each as ``Kind namespace/name``."""
         for autoscaler in self.autoscalers:
@@ -274,7 +428,5 @@ class Scenario(Struct, frozen=True, kw_only=True):
 
     @property
     def node_names(self) -> Sequence[str]:
-        """The nodes that are simulated."""
-        if self.only is not None:
-            return self.only
+        """The nodes, in order."""
         return [group.name_of(index) for group in self.nodes for index in range(group.count)]

@@ -24,11 +24,11 @@ from podqos.model.kubelet_ignored import Ignored
 from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.scenario_format.events import EventPart as OtherEventPart
-from podqos.sim.scenario_format.parts import Part
-from podqos.sim.scenario_format.services import Percent, ServicePart, read_percent
+from podqos.sim.scenario_format.services import ServicePart
 from podqos.sim.scenario_format.shape_document import (
     CpuTime,
     Duration,
+    Part,
     Shape,
     converted,
     read_cpu_time,
@@ -272,23 +272,12 @@ class ScalePart(Part, frozen=True):
     replicas: int | None = None
 
 
-class SuspendPart(Part, frozen=True):
-    """A Job or CronJob."""
-
-    workload: str = ""
-    """Name, namespace/name, or Kind/namespace/name of an object in the manifests."""
-
-
 class EventPart(OtherEventPart, frozen=True):
     """An event that happens to a machine or to a workload."""
 
     rollout: RolloutPart | None = None
     rollback: RollbackPart | None = None
     scale: ScalePart | None = None
-    suspend: SuspendPart | None = None
-    """The Job or CronJob that is suspended: a Job's pods are deleted, a CronJob starts no more Jobs."""
-    resume: SuspendPart | None = None
-    """The Job or CronJob that goes on."""
 
 
 class TimingPart(Part, frozen=True):
@@ -328,8 +317,6 @@ class ScenarioSpec(Part, frozen=True):
     """How pods are ranked for eviction; absent: as in the Kubernetes version."""
     enable_admission_plugins: tuple[AdmissionPlugin, ...] = ()
     """Of the API server, enabled besides the default ones."""
-    feature_gates: dict[str, bool] = field(default_factory=dict)
-    """Of the API server and the controllers, where they differ from the defaults: MaxUnavailableStatefulSet."""
     namespace: str = "default"
     """For objects in the manifests without one."""
     manifests: tuple[str, ...] = ()
@@ -386,7 +373,6 @@ def examination() -> Examination:
         readers={
             Duration: read_duration,
             CpuTime: read_cpu_time,
-            Percent: read_percent,
             Shape: read_shape,
             KubeletPart: _read_kubelet,
             VolumePart: _read_volume,

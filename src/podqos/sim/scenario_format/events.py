@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from podqos.manifest.plain import FieldPath
-from podqos.sim.scenario.happenings import (
+from podqos.sim.scenario.scenario import (
     Cordoned,
     Drained,
     Happening,
@@ -14,10 +14,9 @@ from podqos.sim.scenario.happenings import (
     NodeDeleted,
     NodeLost,
     OutOfService,
+    WorkloadChange,
 )
-from podqos.sim.scenario.scenario import WorkloadChange
-from podqos.sim.scenario_format.parts import Part
-from podqos.sim.scenario_format.shape_document import Duration, Report
+from podqos.sim.scenario_format.shape_document import Duration, Part, Report
 
 
 class DrainPart(Part, frozen=True):

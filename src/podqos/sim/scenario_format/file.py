@@ -11,10 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from podqos.controllers.rollout_spec import GATES
 from podqos.errors import InputError
 from podqos.manifest.contents import Locate
-from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import FieldProblem, Problem, Severity, SyntaxProblem
 from podqos.manifest.strictyaml import read_documents
@@ -33,15 +31,12 @@ from podqos.sim.scenario.scenario import (
     ScenarioWorkload,
     WorkloadChange,
 )
-from podqos.sim.scenario_format.cron_jobs import with_active_jobs
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
 from podqos.sim.scenario_format.events import EventReader
-from podqos.sim.scenario_format.nodes import NodeReader
-from podqos.sim.scenario_format.plausibility import check_events
-from podqos.sim.scenario_format.samples import Series
+from podqos.sim.scenario_format.nodes import NodeReader, check_events
 from podqos.sim.scenario_format.shape_document import CurveSettings, Samples
-from podqos.sim.scenario_format.workload_events import StatedRevision, WorkloadEventReader
-from podqos.sim.scenario_format.workloads import DemandReader
+from podqos.sim.scenario_format.shapes import Series
+from podqos.sim.scenario_format.workloads import DemandReader, StatedRevision, WorkloadEventReader, with_active_jobs
 
 
 class FileReading(Struct, frozen=True):
@@ -133,9 +128,6 @@ class _Resolution:
             self._report(("spec", "duration"), "Required value", "such as 30s or 24h")
         if not spec.nodes:
             self._report(("spec", "nodes"), "Required value", "describe at least one node")
-        for gate in spec.feature_gates:
-            if gate not in GATES:
-                self._report(("spec", "featureGates", gate), f'unknown feature gate "{gate}"', suggestion(gate, GATES))
         profile = self._profile()
         kubelets = self._materials.kubelets
         nodes = NodeReader(self._setting, kubelets, profile, self._warn).groups(spec.nodes)

@@ -1,7 +1,7 @@
 """What a scenario's manifests say that could change a run, and that the simulation ignores.
 
-Labels, images, environment and the like change nothing, and are not listed. What autoscalers and rollouts ignore is
-reported where those are read.
+Labels, images, environment and the like change nothing, and are not listed. What autoscalers ignore is reported where
+those are read.
 """
 
 from __future__ import annotations
@@ -22,13 +22,31 @@ _OF_POD = {
 }
 _OF_LIFECYCLE = {"postStart": "the hook takes no time and does not fail"}
 _OF_VOLUME = {"ephemeral": _EVERYWHERE, "persistentVolumeClaim": _EVERYWHERE}
-_OF_SPEC = {"volumeClaimTemplates": _EVERYWHERE}
+_OF_SPEC = {
+    "ordinals": "ordinals begin at 0",
+    "paused": "rollouts happen as the events say",
+    "progressDeadlineSeconds": "a rollout is never given up",
+    "startingDeadlineSeconds": "a run is never too late",
+    "volumeClaimTemplates": _EVERYWHERE,
+}
+_OF_ROLLING = {
+    "StatefulSet": {"maxUnavailable": "pods are updated one after the other", "partition": "all pods are updated"},
+    "DaemonSet": {"maxSurge": "a new pod waits for the end of the old one"},
+}
+_OF_JOB = {
+    "backoffLimitPerIndex": "backoffLimit is that of all pods",
+    "maxFailedIndexes": "completions have no indexes",
+    "podFailurePolicy": "every failed pod counts",
+    "podReplacementPolicy": "a pod is replaced when it is deleted",
+    "successPolicy": "a Job needs all its completions",
+}
 _MARKS = (
-    *(name.encode() for name in (*_OF_POD, *_OF_LIFECYCLE)),
+    *(name.encode() for name in (*_OF_POD, *_OF_LIFECYCLE, *_OF_SPEC, *_OF_JOB)),
+    b"rollingUpdate",
     b"persistentVolumeClaim",
     b"volumeClaimTemplate",  # of ephemeral volumes, too
 )
-_IMPLIED = frozenset({"default-scheduler"})
+_IMPLIED = frozenset({"default-scheduler", "NonIndexed", "TerminatingOrFailed"})
 
 IGNORED_OBJECTS: Mapping[tuple[str, str], str] = {
     ("autoscaling.k8s.io", "VerticalPodAutoscaler"): "it changes no requests",
@@ -69,7 +87,13 @@ def ignored_fields(value: Plain, pod_path: str) -> Iterator[IgnoredField]:
     for volume, path in objects_of(spec.get("volumes"), "spec.volumes"):
         yield from _present(volume, _OF_VOLUME, f"{prefix}{path}")
     if pod_path:
-        yield from _present(fields_of(fields_of(value).get("spec")), _OF_SPEC, "spec")
+        own = fields_of(fields_of(value).get("spec"))
+        yield from _present(own, _OF_SPEC, "spec")
+        rolling = fields_of(fields_of(own.get("updateStrategy")).get("rollingUpdate"))
+        of_kind = _OF_ROLLING.get(str(fields_of(value).get("kind")), {})
+        yield from _present(rolling, of_kind, "spec.updateStrategy.rollingUpdate")
+        yield from _present(own, _OF_JOB, "spec")
+        yield from _present(fields_of(fields_of(own.get("jobTemplate")).get("spec")), _OF_JOB, "spec.jobTemplate.spec")
 
 
 def _present(fields: Fields, table: Mapping[str, str], path: str) -> Iterator[IgnoredField]:

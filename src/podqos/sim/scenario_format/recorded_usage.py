@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from fractions import Fraction
 from itertools import pairwise
 
 from msgspec import Struct
@@ -26,7 +25,6 @@ from podqos.manifest.times import TIME_COLUMNS, read_time
 from podqos.manifest.usage_tables import is_measured, read_usage_table
 from podqos.model.quantity import NANOS
 from podqos.model.time_units import SECOND_US
-from podqos.naming import naming
 
 COLUMNS = (*TIME_COLUMNS, "namespace", "pod", "container", "node", "memory", "cpu")
 # Sums over a whole pod, and the container that only holds the network.
@@ -77,8 +75,6 @@ class Replayed(Struct, frozen=True):
     """Workloads of which no pod was recorded; they do not run."""
     unplaced: int
     """Pods whose node is not known; the scheduler places them."""
-    tolerance: Fraction
-    """How far curves may be off, as a part of their highest values."""
 
 
 class Samples(Struct):
@@ -152,8 +148,7 @@ class RecordedUsage:
         name = labels.get("__name__", "")
         known = _METRICS.get(name) if measure is None else (measure, 0)
         if known is None:
-            stated = naming("memory") + " and " + naming("cpu") + " say what other files hold"
-            fix = f"known metrics: {', '.join(_METRICS)}; " + stated
+            fix = f"known metrics: {', '.join(_METRICS)}"
             raise InputError(f"unknown metric {name}" if name else "the series has no name", where=where, fix=fix)
         container = labels.get("container", labels.get("container_name", ""))
         if container in _NO_CONTAINERS and ("container" in labels or "container_name" in labels):

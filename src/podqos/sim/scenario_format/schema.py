@@ -22,9 +22,7 @@ from podqos.sim.scenario_format.document import (
     ScenarioSpec,
     VolumePart,
 )
-from podqos.sim.scenario_format.parts import Part
-from podqos.sim.scenario_format.services import Percent
-from podqos.sim.scenario_format.shape_document import CpuTime, Duration, Shape, ShapeDocument
+from podqos.sim.scenario_format.shape_document import CpuTime, Duration, Part, Shape, ShapeDocument
 
 Schema = dict[str, object]
 
@@ -32,7 +30,6 @@ _SCALARS: dict[type, Schema] = {
     Quantity: {"description": "An amount as Kubernetes writes it: 500m, 2Gi.", "type": ["string", "number"]},
     Duration: {"description": "A duration: 1.5s, 10m, 24h, 7d.", "type": "string"},
     CpuTime: {"description": "An amount of CPU time: 60 cpu-s, 500 cpu-ms, 2 cpu-h.", "type": "string"},
-    Percent: {"description": "A share: 20 %.", "type": "string"},
     KubeletPart: {
         "description": "A file with a KubeletConfiguration, or its fields in place.",
         "type": ["string", "object"],

@@ -1,7 +1,4 @@
-"""The shape of a demand in a scenario file: one line, or a mapping where a line is not enough.
-
-Reading gives a ``Shape``; ``curves`` makes curves of it once the duration, the unit and the samples are known.
-"""
+"""Shapes, durations and amounts as a scenario file has them: what is written, before seed and duration are known."""
 
 from __future__ import annotations
 
@@ -20,12 +17,16 @@ from podqos.manifest.times import parse_duration_us
 from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.engine.curve import Clock, Curve, Knots
 from podqos.sim.scenario_format import shapes
-from podqos.sim.scenario_format.samples import Series
 from podqos.sim.scenario_format.shape_text import EXAMPLES, Term, Unit, parse_shape, shape_curve
-from podqos.sim.scenario_format.shapes import WaveForm
+from podqos.sim.scenario_format.shapes import Series, WaveForm
 
 if TYPE_CHECKING:
     from podqos.manifest.examine import Examination
+
+
+class Part(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Base of all parts: fields are in camel case, and unknown ones are rejected."""
+
 
 Model = TypeVar("Model")
 

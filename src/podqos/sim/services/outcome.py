@@ -13,7 +13,7 @@ class ServiceSample(Struct, frozen=True, gc=False, rename="camel"):
     time_us: int
     ready_pods: int
     requests_milli: int
-    """Requests per second, in thousandths, with those of other services and their retries."""
+    """Requests per second, in thousandths."""
     utilisation_permille: int
     """Requests in relation to what its ready pods can answer; above 1000 their queues grow."""
     waiting: int
@@ -22,9 +22,7 @@ class ServiceSample(Struct, frozen=True, gc=False, rename="camel"):
     """How long half of the answers take at most; None if no pod is ready."""
     p99_us: int | None
     errors_permille: int
-    """Requests that are refused, fail because of another service, or are answered too late."""
-    retries_milli: int = 0
-    """Retries of its own calls per second, in thousandths."""
+    """Requests that are refused, or are answered too late."""
 
 
 class ServiceOutcome(Struct, frozen=True, rename="camel"):
@@ -32,19 +30,14 @@ class ServiceOutcome(Struct, frozen=True, rename="camel"):
 
     workload: str
     requests: int
-    """All that arrived, from outside and from other services."""
     errors: int
-    """Those that were refused, failed or were late."""
+    """Those that were refused, late or lost."""
     refused: int
     """Those that found a full queue, or no ready pod."""
     late: int
-    """Those that were answered after the timeout of their client, or of the service that called."""
-    failed_calls: int
-    """Those that failed because a call to another service did."""
+    """Those that were answered after the timeout of their client."""
     lost: int
     """Those that waited in a pod when it ended."""
-    retries: int
-    """Calls to other services that were repeated."""
     highest_utilisation_permille: int
     worst_p99_us: int | None
     worst_p99_at_us: int
@@ -55,7 +48,5 @@ class ServiceOutcome(Struct, frozen=True, rename="camel"):
     first_overloaded_us: int | None = None
     cause: OverloadCause | None = None
     """What it had too little of when that began."""
-    began_with: str = ""
-    """The service it waited for, directly or not, that was overloaded itself; empty if that is its own cause."""
     samples: tuple[ServiceSample, ...] = ()
     """The worst of each of up to 200 spans of time, by errors, then by p99."""

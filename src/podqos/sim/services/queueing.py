@@ -1,6 +1,6 @@
 """One pod that answers requests: how many it can answer, how long requests wait, which are refused. A model.
 
-A request takes CPU time (``cost``) on one core at most, and waits for the services it calls; both occupy a worker.
+A request takes CPU time (``cost``) on one core at most, and occupies a worker meanwhile.
 
 - Capacity is the smaller of what the CPU and what the workers can do (asymptotic bounds: Denning and Buzen, "The
   operational analysis of queueing network models", ACM Computing Surveys 10, 1978).
@@ -17,10 +17,15 @@ different cost, connections that stay with a pod, priorities, garbage collection
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import exp, log, sqrt
 
 from msgspec import Struct
 
+from podqos.model.time_units import SECOND_US
+
+_FOREVER = float("inf")
+_MOST_US = 1 << 50
 _STEADY = 0.95
 """The utilisation above which random waiting is not counted higher: it would take too long to build up."""
 
@@ -30,25 +35,19 @@ class Capacity(Struct, frozen=True, gc=False):
 
     rate: float
     """Requests per second; 0 if it gets no CPU."""
-    own_seconds: float
-    """What a request takes of its own, alone on the machine."""
     seconds: float
-    """The same with the calls to other services."""
+    """What a request takes, alone on the machine."""
     is_short_of_workers: bool = False
     """Whether all workers are busy before the CPU is."""
 
 
-def capacity(cores: float, cost_seconds: float, workers: int, call_seconds: float = 0.0) -> Capacity:
-    """Return the capacity of a pod that can use so much CPU; ``call_seconds`` is how long a request waits for others.
-
-    A request runs on one core, and on a part of one where there is no more.
-    """
+def capacity(cores: float, cost_seconds: float, workers: int) -> Capacity:
+    """Return the capacity of a pod that can use so much CPU: a request runs on one core, or on what there is of one."""
     if cores <= 0:
-        return Capacity(0.0, 0.0, call_seconds)
-    own = cost_seconds / min(1.0, cores)
-    seconds = own + call_seconds
+        return Capacity(0.0, 0.0)
+    seconds = cost_seconds / min(1.0, cores)
     of_cpu, of_workers = cores / cost_seconds, workers / seconds
-    return Capacity(min(of_cpu, of_workers), own, seconds, of_workers < of_cpu)
+    return Capacity(min(of_cpu, of_workers), seconds, of_workers < of_cpu)
 
 
 class Waiting(Struct, frozen=True, gc=False):
@@ -76,14 +75,6 @@ class Waiting(Struct, frozen=True, gc=False):
         if seconds < self.backlog_seconds:
             return 1.0
         return self.probability * exp(-self.decay * (seconds - self.backlog_seconds))
-
-    def mean(self, seconds: float) -> float:
-        """Return how long requests wait on average if none waits longer than that."""
-        most = min(seconds, self.most_seconds)
-        if most <= self.backlog_seconds:
-            return max(0.0, most)
-        beyond = most - self.backlog_seconds
-        return self.backlog_seconds + self.probability * (1.0 - exp(-self.decay * beyond)) / self.decay
 
 
 def waiting(able: Capacity, load: float, backlog: float, queue: int) -> Waiting:
@@ -122,3 +113,74 @@ def refused_share(able: Capacity, load: float, backlog: float, queue: int) -> fl
     if backlog < queue or load <= able.rate or load <= 0.0:
         return 0.0
     return 1.0 - able.rate / load
+
+
+class Answers(Struct, frozen=True, gc=False):
+    """How a pod answers requests."""
+
+    seconds: float
+    """What a request takes, without its wait for a worker."""
+    waiting: Waiting
+    refused: float = 0.0
+    """The share that finds the queue full."""
+
+    def fails(self, timeout: float | None) -> float:
+        """Return how likely a request fails, or takes longer than that."""
+        late = 0.0 if timeout is None else self.late(timeout)
+        return 1.0 - (1.0 - self.refused) * (1.0 - late)
+
+    def late(self, timeout: float) -> float:
+        """Return how likely an answer takes longer than that."""
+        return 1.0 if timeout < self.seconds else self.waiting.exceeds(timeout - self.seconds)
+
+
+REFUSED = Answers(0.0, Waiting(), refused=1.0)
+"""No pod is ready: requests fail at once."""
+
+
+def latency(pods: Sequence[Answers], share: float) -> float:
+    """Return within which time a share of the requests is answered, of those that are not refused.
+
+    Pods get equal shares of the requests.
+    """
+    quantiles = [pod.seconds + pod.waiting.quantile(share) for pod in pods]
+    low, high = min(quantiles), max(quantiles)
+    if high in {low, _FOREVER}:
+        return high
+    for _ in range(40):
+        middle = (low + high) / 2
+        late = sum(pod.late(middle) for pod in pods) / len(pods)
+        low, high = (middle, high) if late > 1.0 - share else (low, middle)
+    return high
+
+
+class PodService:
+    """What is known of the requests at one running container."""
+
+    __slots__ = ("able", "answers", "backlog", "load", "since_us")
+
+    def __init__(self, now_us: int) -> None:
+        self.since_us = now_us
+        """Up to when its backlog is known."""
+        self.backlog = 0.0
+        """How many requests wait."""
+        self.load = 0.0
+        """Requests per second since then."""
+        self.able = Capacity(0.0, 0.0)
+        self.answers = Answers(0.0, Waiting())
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait in its queue."""
+        return round(self.backlog)
+
+    @property
+    def is_refusing(self) -> bool:
+        """Whether it refuses most requests."""
+        return self.answers.refused > 0.5
+
+    @property
+    def probe_wait_us(self) -> int:
+        """How long the median request waits for its turn."""
+        seconds = self.answers.waiting.quantile(0.5)
+        return min(_MOST_US, round(min(seconds, 1e9) * SECOND_US))

@@ -3,10 +3,10 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { AutopsyDeath } from "../../schema";
+import type { Death as Fatal } from "../../schema";
 import { Sign } from "../run/sign";
 import { Swatch } from "../swatch";
-import { MemoryParts, MemoryTree, capital } from "./memory";
+import { MemoryTree, capital } from "./memory";
 import { Ranking } from "./ranking";
 
 /** Who removes pods; whoever else is named kills processes: the kernel, or a program such as systemd-oomd. */
@@ -28,7 +28,7 @@ export function moment(at: string): string {
 }
 
 /** What is inside is rendered when it is opened first, and then kept. */
-export function Death({ death, number, isFirst }: { death: AutopsyDeath; number: number; isFirst: boolean }) {
+export function Death({ death, number, isFirst }: { death: Fatal; number: number; isFirst: boolean }) {
   const [isOpen, setOpen] = useState(isFirst);
   const [wasOpen, setWasOpen] = useState(isFirst);
   const id = `death-${number}`;
@@ -45,7 +45,7 @@ export function Death({ death, number, isFirst }: { death: AutopsyDeath; number:
           <b>{death.who}</b> {`${REMOVED[death.by] ?? "killed"} (${death.by})`}
           <span class="quiet">{death.what}</span>
         </span>
-        <time>{moment(death.at)}</time>
+        <time>{moment(death.when)}</time>
       </button>
       <div class="details" id={id} hidden={!isOpen}>
         {wasOpen ? <Details death={death} /> : null}
@@ -54,15 +54,15 @@ export function Death({ death, number, isFirst }: { death: AutopsyDeath; number:
   );
 }
 
-function Details({ death }: { death: AutopsyDeath }) {
+function Details({ death }: { death: Fatal }) {
   const told: (readonly [string, string])[] = [
-    ...death.causes.map((cause) => ["cause", cause] as const),
+    ...death.causes.filter((cause) => cause.words).map((cause) => ["cause", cause.words] as const),
     ...(death.next ? [["next", death.next] as const] : []),
-    ...death.facts.map((fact) => [fact.label, fact.words] as const),
+    ...death.evidence.map((fact) => [fact.label, fact.words] as const),
   ];
   return (
     <>
-      <p class={`verdict ${String(death.followsRule)}`}>{capital(death.verdict)}</p>
+      {death.why ? <p class={`verdict ${String(death.followsRule)}`}>{capital(death.why)}</p> : null}
       <dl class="told">
         {told.map(([label, words], place) => (
           <div key={place}>
@@ -71,8 +71,8 @@ function Details({ death }: { death: AutopsyDeath }) {
           </div>
         ))}
       </dl>
-      <Savings of={death.savedBy} />
-      {death.tree.length > 0 ? <MemoryTree rows={death.tree} /> : <MemoryParts death={death} />}
+      <Savings of={death.savedBy.map((saving) => saving.words).filter(Boolean)} />
+      {death.tree.length > 0 ? <MemoryTree rows={death.tree} /> : null}
       <Ranking death={death} />
     </>
   );

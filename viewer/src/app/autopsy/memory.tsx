@@ -3,9 +3,9 @@
 // one bar.
 
 import { about, bytes } from "../../format";
-import type { AutopsyDeath, MemoryPart, TreeRow } from "../../schema";
+import type { TreeRow } from "../../schema";
 import { NONE, Table, type Column } from "../ui";
-import { memoryLayout, peakOf, total, type Bar, type MemoryLayout } from "./memoryLayout";
+import { memoryLayout, total, type Bar, type MemoryLayout } from "./memoryLayout";
 
 const [MI, GI] = [2 ** 20, 2 ** 30];
 
@@ -30,7 +30,6 @@ export function MemoryTree({ rows }: { rows: readonly TreeRow[] }) {
             <Legend key={kind} kind={`held-${kind}`} name={name} />
           ))}
           {layout.limitName ? <span class="mark-name limit">{layout.limitName}</span> : null}
-          {layout.hasPeaks ? <span class="mark-name peak">peak</span> : null}
         </figcaption>
         <ul>
           {rows.map((row, place) => (
@@ -77,7 +76,6 @@ function Line({ row, bar }: { row: TreeRow; bar: Bar }) {
             <i key={place} class={`held-${part.kind}`} style={{ width: percent(part.share) }} />
           ))}
           {bar.limit === null ? null : <b class="limit" style={{ left: percent(bar.limit) }} />}
-          {bar.peak === null ? null : <b class="peak" style={{ left: percent(bar.peak) }} />}
         </span>
       ) : null}
       {isKnown ? <span class="much">{amount(row)}</span> : null}
@@ -89,8 +87,7 @@ function spoken(row: TreeRow): string {
   const parts = row.parts.map((part) => `${part.name} ${size(part.bytes)}`).join(", ");
   const limitName = row.kind === "machine" ? "memory" : "limit";
   const limit = row.limitBytes ? `, ${limitName} ${size(row.limitBytes)}` : "";
-  const peak = peakOf(row);
-  return `${row.name}: ${parts || "not in the report"}${limit}${peak === null ? "" : `, peak ${size(peak)}`}`;
+  return `${row.name}: ${parts || "not in the report"}${limit}`;
 }
 
 function amount(row: TreeRow): string {
@@ -119,37 +116,8 @@ function Figures({ rows, layout }: { rows: readonly TreeRow[]; layout: MemoryLay
     ),
     figure("In all", (row) => row.usedBytes ?? (row.parts.length > 0 ? total(row) : null)),
     figure("Limit", (row) => row.limitBytes),
-    ...(layout.hasPeaks ? [figure("Peak", (row) => row.peakBytes)] : []),
   ];
   return <Table columns={columns} rows={rows} kind={(row) => (row.mark ? "hit" : "")} />;
-}
-
-/** What the memory that ran out held, as one bar. */
-export function MemoryParts({ death }: { death: AutopsyDeath }) {
-  const held = death.memory.filter((part) => part.bytes > 0);
-  const whole = Math.max(death.memoryBytes, held.reduce((sum, part) => sum + part.bytes, 0));
-  if (held.length === 0 || whole === 0) return null;
-  const words = (part: MemoryPart) => `${part.name} ${bytes(part.bytes)}`;
-  return (
-    <>
-      <h3>{death.memoryBytes > 0 ? `What used the ${bytes(death.memoryBytes)}` : "Memory usage"}</h3>
-      <div class="parts" role="img" aria-label={held.map(words).join(", ")}>
-        {held.map((part, place) => (
-          <i
-            key={place}
-            class={`part-${place}`}
-            style={{ width: percent(part.bytes / whole) }}
-            title={words(part)}
-          />
-        ))}
-      </div>
-      <p class="legend">
-        {held.map((part, place) => (
-          <Legend key={place} kind={`part-${place}`} name={`${part.name} ${about(part.bytes)}`} />
-        ))}
-      </p>
-    </>
-  );
 }
 
 export function capital(words: string): string {

@@ -14,17 +14,15 @@ export const KINDS: readonly (readonly [kind: string, name: string])[] = [
 ];
 
 export interface Bar {
-  /** Shares of the longest bar, from 0 to 1: of each part, and where the marks are; null: no mark. */
+  /** Shares of the longest bar, from 0 to 1: of each part, and where the mark is; null: no mark. */
   parts: readonly { kind: string; share: number }[];
   limit: number | null;
-  peak: number | null;
 }
 
 export interface MemoryLayout {
   bars: readonly Bar[];
   /** The kinds that occur. */
   kinds: readonly (readonly [kind: string, name: string])[];
-  hasPeaks: boolean;
   /** What the red mark means; empty where there is none. */
   limitName: string;
 }
@@ -33,32 +31,23 @@ export function total(row: TreeRow): number {
   return row.parts.reduce((sum, part) => sum + part.bytes, 0);
 }
 
-/** A peak above what is in use now; otherwise the bar itself ends there. */
-export function peakOf(row: TreeRow): number | null {
-  const peak = row.peakBytes;
-  return peak !== null && peak > (row.usedBytes ?? total(row)) ? peak : null;
-}
-
 /** Return the picture of some rows; null where there is nothing to draw. */
 export function memoryLayout(rows: readonly TreeRow[]): MemoryLayout | null {
-  const reach = (row: TreeRow) => Math.max(total(row), row.limitBytes ?? 0, row.peakBytes ?? 0);
+  const reach = (row: TreeRow) => Math.max(total(row), row.limitBytes ?? 0);
   const whole = Math.max(0, ...rows.map(reach));
   if (whole === 0) return null;
   const share = (bytes: number) => Math.min(1, bytes / whole);
   const limited = rows.filter((row) => row.limitBytes);
   const isMachine = limited.every((row) => row.kind === "machine");
   const bars = rows.map((row): Bar => {
-    const peak = peakOf(row);
     return {
       parts: row.parts.map((part) => ({ kind: part.kind, share: share(part.bytes) })),
       limit: row.limitBytes ? share(row.limitBytes) : null,
-      peak: peak === null ? null : share(peak),
     };
   });
   return {
     bars,
     kinds: KINDS.filter(([kind]) => rows.some((row) => row.parts.some((part) => part.kind === kind))),
-    hasPeaks: bars.some((bar) => bar.peak !== null),
     limitName: limited.length === 0 ? "" : isMachine ? "all memory" : "limit",
   };
 }

@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { plural } from "../../format";
-import type { AutopsyPage as Autopsy, PastedAutopsy } from "../../schema";
+import type { Autopsy, PastedAutopsy } from "../../schema";
 import { go } from "../router";
 import { pastedPath, placeOf, useAnswer } from "../source";
 import { Awaited, Card, Copyable, Empty, Page, stated } from "../ui";
@@ -49,7 +49,7 @@ function SourcePage({ app }: { app: App }) {
   }
   if (isEmpty(page)) {
     return (
-      <Page title="Autopsy" headline={page.lead}>
+      <Page title="Autopsy" headline={page.headline}>
         <div class="wide">
           <Empty title={`No OOM kills and no evictions in ${app.info.name}`} />
         </div>
@@ -70,7 +70,7 @@ function PastedPage({ app, number }: { app: App; number: string }) {
   const problems = kept.problems.length > 0 ? <Problems kept={kept} /> : null;
   if (isEmpty(kept.page)) {
     return (
-      <Page title="Autopsy" headline={kept.page.lead}>
+      <Page title="Autopsy" headline={kept.page.headline}>
         {problems}
         <ReadAndNext page={kept.page} />
         <PasteBox app={app} />
@@ -97,7 +97,10 @@ function ReadAndNext({ page }: { page: Autopsy }) {
 
 /** The report, with a way to explain another log; of a pasted one also the command that does the same. */
 function Shown({ page, paste, kept }: { page: Autopsy; paste: string; kept?: PastedAutopsy }) {
-  const here = useMemo(() => ({ ...page, assumptions: page.assumptions.map(stated) }), [page]);
+  const here = useMemo(() => {
+    const assumptions = page.assumptions.map((each) => ({ ...each, stateWith: stated(each.stateWith) }));
+    return { ...page, assumptions };
+  }, [page]);
   const tools = (
     <a class="tool" href={pasteRoute()} title={`${paste} (p)`}>
       {paste}

@@ -1,15 +1,16 @@
 // The ranking of a death: the victim and who would have been next stand out, by a word, not by colour alone.
 
 import { bytes, plural } from "../../format";
-import type { AutopsyDeath, RankedRow } from "../../schema";
+import type { Death, RankedRow } from "../../schema";
 import { Swatch } from "../swatch";
 import { NONE, Table, type Column } from "../ui";
 import { capital, percent } from "./memory";
 import { isVictim, rankingLayout, type ScoreBar } from "./rankingLayout";
 
-export function Ranking({ death }: { death: AutopsyDeath }) {
+export function Ranking({ death }: { death: Death }) {
   const { ranking } = death;
-  if (ranking.length === 0) return null;
+  // Of a journal only the evicted pod itself is known.
+  if (ranking.length <= (death.unit === "pod" ? 1 : 0)) return null;
   const [name = "", ...others] = death.columns;
   const layout = rankingLayout(ranking);
   const places = new Map(ranking.map((row, place) => [row, place]));

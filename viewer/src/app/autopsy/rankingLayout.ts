@@ -26,7 +26,7 @@ export function isVictim(row: RankedRow): boolean {
 export function rankingLayout(rows: readonly RankedRow[]): RankingLayout {
   const reach = Math.max(1, ...rows.map((row) => (row.used ?? 0) + Math.max(0, row.added)));
   const bars = rows.map((row): ScoreBar | null => {
-    if (row.used === null) return null;
+    if (row.used === null || (row.pid !== null && row.badness === null)) return null;
     const isTakenOff = row.added < 0;
     const left = isTakenOff ? Math.max(0, row.used + row.added) : row.used;
     return { used: left / reach, adjusted: (isTakenOff ? row.used - left : row.added) / reach, isTakenOff };

@@ -2,9 +2,9 @@
 
 import type { ComponentChildren } from "preact";
 import { count, plural } from "../../format";
-import type { AutopsyPage, DeathGroup } from "../../schema";
+import type { Autopsy, Death as Fatal } from "../../schema";
 import { Sign } from "../run/sign";
-import { Card, Copyable, NONE, Page, Table, Tile, type Column } from "../ui";
+import { Card, Copyable, NONE, Page, Table, type Column } from "../ui";
 import { Death, moment, signOf } from "./death";
 import { capital } from "./memory";
 import "./autopsy.css";
@@ -17,7 +17,7 @@ const FOOTER =
   "dark mode.";
 
 interface ReportProps {
-  page: AutopsyPage;
+  page: Autopsy;
   /** Next to the title. */
   tools?: ComponentChildren;
   /** Cards at the end. */
@@ -27,19 +27,26 @@ interface ReportProps {
 export function AutopsyReport({ page, tools, children }: ReportProps) {
   const { deaths } = page;
   const next = <NextSteps page={page} />;
-  const tiles = <Tiles page={page} />;
+  const groups = groupsOf(deaths);
   return (
-    <Page title="Autopsy" facts={factsOf(page)} headline={page.lead} tiles={tiles} tools={tools}>
+    <Page title="Autopsy" facts={factsOf(page)} headline={page.headline} tools={tools}>
       <ReadLine page={page} />
       {deaths.length === 0 ? next : null}
-      {page.groups.length < deaths.length ? <Groups groups={page.groups} /> : null}
+      {groups.length < deaths.length ? <Groups groups={groups} /> : null}
       {deaths.length > 0 ? <Deaths page={page} /> : null}
-      <Lines id="containers" title="Killed containers, from pod status" of={page.containers} />
-      <Lines id="exits" title="Containers not known to have been killed" of={page.exits} />
-      <Lines id="failures" title="Programs' own errors" of={page.failures} />
-      <Lines id="signs" title="Node events" of={page.signs} />
+      <Lines
+        id="exits"
+        title="Containers not known to have been killed"
+        of={page.exits.map((line) => line.words)}
+      />
+      <Lines id="failures" title="Programs' own errors" of={page.programErrors} />
+      <Lines id="signs" title="Node events" of={page.nodeEvents} />
       {deaths.length > 0 ? next : null}
-      <Lines id="assumed" title="Assumed" of={page.assumptions} />
+      <Lines
+        id="assumed"
+        title="Assumed"
+        of={page.assumptions.map(({ what, value, stateWith }) => `${what}: ${value} (${stateWith})`)}
+      />
       {children}
       <footer class="quiet">{FOOTER}</footer>
     </Page>
@@ -47,27 +54,27 @@ export function AutopsyReport({ page, tools, children }: ReportProps) {
 }
 
 /** Whether there is nothing to show but the headline. */
-export function isEmpty(page: AutopsyPage): boolean {
-  const parts = [page.deaths, page.containers, page.signs, page.failures, page.exits];
+export function isEmpty(page: Autopsy): boolean {
+  const parts = [page.deaths, page.nodeEvents, page.programErrors, page.exits];
   return parts.every((part) => part.length === 0);
 }
 
 /** Where and when: the host, or how many there are, and the first and the last moment. */
-function factsOf(page: AutopsyPage): string[] {
-  const hosts = [...new Set(page.deaths.map((death) => death.host).filter(Boolean))];
-  const times = page.deaths.map((death) => moment(death.at)).filter(Boolean);
+function factsOf(page: Autopsy): string[] {
+  const hosts = [...new Set(page.deaths.map((death) => death.where).filter(Boolean))];
+  const times = page.deaths.map((death) => moment(death.when)).filter(Boolean);
   const ends = [...new Set([times[0], times.at(-1)])].filter((time) => time !== undefined);
   const span = ends.length > 0 ? [ends.join(" to ")] : [];
   return [...(hosts.length > 1 ? [plural(hosts.length, "host")] : hosts), ...span];
 }
 
 /** How much was read. */
-export function ReadLine({ page }: { page: AutopsyPage }) {
+export function ReadLine({ page }: { page: Autopsy }) {
   return page.read ? <p class="quiet wide">{page.read}</p> : null;
 }
 
 /** What to run next, where the answer is incomplete. */
-export function NextSteps({ page }: { page: AutopsyPage }) {
+export function NextSteps({ page }: { page: Autopsy }) {
   if (page.nextSteps.length === 0) return null;
   return (
     <Card id="next-steps" title="Next steps">
@@ -84,14 +91,23 @@ export function NextSteps({ page }: { page: AutopsyPage }) {
   );
 }
 
-function Tiles({ page }: { page: AutopsyPage }) {
-  return (
-    <>
-      {page.tiles.map((tile) => (
-        <Tile key={tile.name} value={tile.value} name={tile.name} note={tile.note} kind={tile.kind} />
-      ))}
-    </>
-  );
+interface DeathGroup {
+  who: string;
+  by: string;
+  cause: string;
+  times: number;
+  last: string;
+}
+
+/** Who died how often, by whom and of what, the most frequent first. */
+export function groupsOf(deaths: readonly Fatal[]): DeathGroup[] {
+  const groups = new Map<string, DeathGroup>();
+  for (const { who, by, cause, when } of deaths) {
+    const key = JSON.stringify([who, by, cause]);
+    const group = groups.get(key) ?? { who, by, cause, times: 0, last: "" };
+    groups.set(key, { ...group, times: group.times + 1, last: when });
+  }
+  return [...groups.values()].toSorted((one, other) => other.times - one.times);
 }
 
 function Groups({ groups }: { groups: readonly DeathGroup[] }) {
@@ -130,7 +146,7 @@ function Groups({ groups }: { groups: readonly DeathGroup[] }) {
 }
 
 /** Every death, the latest first and open: it is what brought the reader here. */
-function Deaths({ page }: { page: AutopsyPage }) {
+function Deaths({ page }: { page: Autopsy }) {
   const numbered = page.deaths.map((death, index) => [death, index + 1] as const);
   const shown = numbered.slice(-MOST).toReversed();
   const more = numbered.length - shown.length;

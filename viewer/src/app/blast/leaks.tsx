@@ -3,7 +3,7 @@
 
 import { useState } from "preact/hooks";
 import { count, plural, seconds } from "../../format";
-import type { Blast, BlastRadius, Death } from "../../schema";
+import type { Blast, BlastRadius, BlastDeath } from "../../schema";
 import { Sign } from "../run/sign";
 import { Swatch } from "../swatch";
 import { Card, Chip, Key, kept, NONE, Table, type Column } from "../ui";
@@ -141,12 +141,12 @@ function List({ deaths, start }: { deaths: readonly Deaths[]; start: number }) {
   );
 }
 
-function worded(death: Death, times: number): string {
+function worded(death: BlastDeath, times: number): string {
   const often = times > 1 ? `, ${times} times from ` : " after ";
   return `${how(death)}${often}${seconds(death.afterSeconds)}: ${causeOf(death)}`;
 }
 
-function End({ end }: { end: Death | null }) {
+function End({ end }: { end: BlastDeath | null }) {
   if (end === null) return <span>never</span>;
   return (
     <span class="end">

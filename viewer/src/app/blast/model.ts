@@ -1,17 +1,17 @@
 // The blast radius as a matrix: which leaking pod takes which others down, in which order. No drawing here.
 
-import type { Blast, BlastRadius, Death } from "../../schema";
+import type { Blast, BlastRadius, BlastDeath } from "../../schema";
 
 /** A leaking pod and its victims: the first death of each, and its position. */
 export interface Leaking {
   pod: string;
   qosClass: string;
-  deaths: ReadonlyMap<string, { death: Death; place: number }>;
+  deaths: ReadonlyMap<string, { death: BlastDeath; place: number }>;
 }
 
 /** Deaths of the same pod for the same reason, one after the other. */
 export interface Deaths {
-  first: Death;
+  first: BlastDeath;
   times: number;
 }
 
@@ -26,7 +26,7 @@ export function taken(leak: Blast): number {
 }
 
 /** Put deaths of the same pod for the same reason together. */
-export function together(deaths: readonly Death[]): Deaths[] {
+export function together(deaths: readonly BlastDeath[]): Deaths[] {
   const groups: Deaths[] = [];
   for (const death of deaths) {
     const last = groups.at(-1);
@@ -51,7 +51,7 @@ export function leaksOf(
   const leaks = radius.leaks
     .filter((leak) => leak.rateBytesPerSecond === rate)
     .map(({ pod, qosClass, others }) => {
-      const deaths = new Map<string, { death: Death; place: number }>();
+      const deaths = new Map<string, { death: BlastDeath; place: number }>();
       for (const death of others) {
         if (!deaths.has(death.pod)) deaths.set(death.pod, { death, place: deaths.size + 1 });
       }

@@ -1,7 +1,7 @@
 // What one leak does, from its beginning to its end: a line with its victims, and the same in words.
 
 import { count, plural, seconds } from "../../format";
-import type { Blast, Death } from "../../schema";
+import type { Blast, BlastDeath } from "../../schema";
 import { Sign } from "../run/sign";
 import { Swatch } from "../swatch";
 import { Card, Chip, Key, kept } from "../ui";
@@ -36,7 +36,7 @@ export const Story = kept(({ leak, isWorst }: { leak: Blast; isWorst: boolean })
   );
 });
 
-function Victim({ death }: { death: Death }) {
+function Victim({ death }: { death: BlastDeath }) {
   return (
     <div>
       After {seconds(death.afterSeconds)},{" "}

@@ -1,7 +1,7 @@
 // The figures of a blast radius at a glance.
 
 import { count, seconds } from "../../format";
-import type { Blast, BlastRadius, Death } from "../../schema";
+import type { Blast, BlastRadius, BlastDeath } from "../../schema";
 import { kept, NONE, Tile } from "../ui";
 import { harmful } from "./model";
 import { rate } from "./words";
@@ -23,7 +23,7 @@ export function figuresOf(radius: BlastRadius): Figures {
   const lost = leaks.flatMap((leak) =>
     leak.others.map((death) => ({ death, key: `${leak.node} ${death.pod}` })),
   );
-  const pods = (which: (death: Death) => boolean) =>
+  const pods = (which: (death: BlastDeath) => boolean) =>
     new Set(lost.filter(({ death }) => which(death)).map(({ key }) => key)).size;
   const after = (leak: Blast) => leak.others[0]?.afterSeconds ?? 0;
   return {

@@ -1,6 +1,6 @@
 // One leak over time: where its victims are on a line from its beginning to its end.
 
-import type { Blast, Death } from "../../schema";
+import type { Blast, BlastDeath } from "../../schema";
 
 /** Deaths closer than this share of the line have one mark. */
 const CLOSE = 0.035;
@@ -24,7 +24,7 @@ export interface Timeline {
 }
 
 /** The first death of each victim, in order. */
-export function victimsOf(leak: Blast): readonly Death[] {
+export function victimsOf(leak: Blast): readonly BlastDeath[] {
   const seen = new Set<string>();
   return leak.others.filter(({ pod }) => !seen.has(pod) && seen.add(pod));
 }

@@ -149,11 +149,6 @@ const SERVICES: readonly Optional<ServiceOutcome>[] = [
   { name: "Service", cell: (row) => <Key of={row.workload} /> },
   numbers("Requests", (row) => count(row.requests)),
   numbers("Errors", (row) => (row.errors && row.requests ? percent(row.errors / row.requests) : NONE)),
-  numbers(
-    "Retries",
-    (row) => none(row.retries),
-    (row) => row.retries > 0,
-  ),
   numbers("Peak utilisation", (row) => percent(row.highestUtilisationPermille / 1000)),
   numbers("Worst p99", (row) => (row.worstP99Us === null ? NONE : duration(row.worstP99Us))),
   numbers(

@@ -1,1 +1,0 @@
-"""Pure. What the views of ``podqos ui`` show, as values, one module each. The viewer's types follow their schemas."""

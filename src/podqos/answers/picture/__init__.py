@@ -1,1 +1,0 @@
-"""Pure. Lays out the picture of a node's run: ``layout.py`` puts it together from a file per kind of panel."""

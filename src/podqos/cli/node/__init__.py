@@ -1,1 +1,0 @@
-"""Edge. Commands that talk to a running node."""

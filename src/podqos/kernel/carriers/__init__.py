@@ -1,1 +1,0 @@
-"""Pure. What carries the kernel's messages: prefixes, quoting, wrapping, records."""

@@ -1,0 +1,1 @@
+"""Pure. What the page shows."""

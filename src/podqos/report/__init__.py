@@ -1,1 +1,0 @@
-"""Pure. Values to text: tables, CSV, JSON, YAML."""

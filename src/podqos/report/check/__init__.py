@@ -1,1 +1,0 @@
-"""Pure. Findings in every output of `podqos check`."""

@@ -1,1 +1,0 @@
-"""Pure. What is said about a whole cluster."""

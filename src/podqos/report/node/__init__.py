@@ -1,1 +1,0 @@
-"""Pure. A running node."""

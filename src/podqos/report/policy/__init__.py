@@ -1,1 +1,0 @@
-"""Pure. What ``podqos policy`` prints."""

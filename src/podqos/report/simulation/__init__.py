@@ -1,1 +1,0 @@
-"""Pure. Runs: timeline, page, picture; sweeps, blast radius, rehearsals."""

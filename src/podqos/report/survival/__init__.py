@@ -1,1 +1,0 @@
-"""Pure. `podqos rank`, `thresholds`, `cpu`, `forecast`, `drift`."""

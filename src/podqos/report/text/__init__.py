@@ -1,1 +1,0 @@
-"""Pure. What all reports share: words, columns, colours."""

@@ -1,1 +1,0 @@
-"""Simulated. The autoscalers of a simulated cluster: they change workloads by what they measure."""

@@ -1,1 +1,0 @@
-"""Simulated. Why a node on which nothing happens costs nothing."""

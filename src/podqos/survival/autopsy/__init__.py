@@ -1,1 +1,0 @@
-"""Pure. Why processes were killed and pods evicted, by what is left of it."""

@@ -1,1 +1,0 @@
-"""Pure. What would have saved a pod: the decision that killed it, repeated with one change."""

@@ -1,1 +1,0 @@
-"""Pure. What a change of manifests does to classes, scores and both kill orders."""

@@ -1,1 +1,0 @@
-"""Pure. The race between kernel and kubelet while memory grows, for every phase of the kubelet's loop."""

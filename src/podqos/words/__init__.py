@@ -1,1 +1,0 @@
-"""Pure. Facts become sentences: the only place where a reason becomes English."""
